@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgerunner/generation.h"
+#include "edgerunner/session.h"
+#include "edgerunner/tokenizer.h"
+#include "edgerunner/types.h"
+
+namespace edgerunner {
+
+struct ModelOptions {
+  BackendKind backend = BackendKind::cpu;
+  Precision precision = Precision::fast;
+  KvPrecision kv = KvPrecision::f16;
+  int threads = 0;  // 0: the cores that the process may use (affinity and cgroup quota)
+  std::uint32_t context =
+      0;  // tokens of one sequence; 0: the model's, at most 8192 and what memory allows
+  std::uint32_t prefill_chunk = 512;              // rows of one forward pass
+  std::uint32_t max_sequences = 8;                // that may run at once
+  std::uint64_t memory_limit = 0;                 // bytes; 0: what the system has available
+  std::function<void(double fraction)> progress;  // called while loading, from 0 to 1
+};
+
+// What a model is, for people and programs.
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  std::uint64_t parameters = 0;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t scratch_bytes = 0;
+  std::uint32_t vocab_size = 0;
+  std::uint32_t trained_context = 0;
+  std::uint32_t context = 0;  // allotted
+  std::string backend;
+  std::string isa;
+  std::vector<std::string> kernels;
+  int threads = 1;
+};
+
+// A model, ready to generate. Weights stay in the mapped file. Cheap to move, not to be copied; all
+// members may be called from any thread. Destroying it cancels what still runs.
+class Model {
+ public:
+  // Throws Error: io, invalid_file, unsupported, or out_of_memory with the sum (weights, cache,
+  // scratch, available) and the context that would fit.
+  static Model load(const std::filesystem::path& path, const ModelOptions& options = {});
+  static std::future<Model> load_async(std::filesystem::path path, ModelOptions options = {});
+
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const Tokenizer& tokenizer() const;  // throws Error(unsupported) where the file has none
+  const ModelInfo& info() const;
+
+  // Starts a generation and returns it as a range of pieces of text. The text is encoded with BOS
+  // as the metadata says and control tokens parsed.
+  Generation generate(std::string_view prompt, const GenerateOptions& options = {},
+                      std::stop_token stop = {});
+  Generation generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
+                      std::stop_token stop = {});
+
+  // The same with a callback for each piece, which may return false to stop; returns when it has
+  // ended.
+  using PieceCallback = std::function<bool(std::string_view piece)>;
+  Summary generate(std::string_view prompt, const PieceCallback& on_piece,
+                   const GenerateOptions& options = {}, std::stop_token stop = {});
+
+  Session session();
+
+  // Ends every running generation with FinishReason::cancelled.
+  void cancel_all();
+
+  // Forgets cached prefixes that no generation uses and gives clean weight pages back to the
+  // system.
+  void trim_memory();
+
+  struct State;
+  explicit Model(std::unique_ptr<State> state);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace edgerunner

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+namespace edgerunner {
+
+// The index of a token in the vocabulary. Negative values never name a token.
+using TokenId = std::int32_t;
+inline constexpr TokenId kNoToken = -1;
+
+// Where a forward pass runs.
+enum class BackendKind { reference, cpu };
+
+// The numeric contract (docs/numerics.md). `exact`: f32 weights, activations and accumulation.
+// `fast`: activations quantised to 8 bits a 32-block, or bf16.
+enum class Precision { fast, exact };
+
+// Element type of the KV cache.
+enum class KvPrecision { f16, f32 };
+
+}  // namespace edgerunner

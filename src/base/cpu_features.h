@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+namespace edgerunner {
+
+// What the processor and the operating system offer, read once.
+struct CpuFeatures {
+  bool avx2 = false;    // with FMA, F16C and BMI2: x86-64-v3
+  bool avx512 = false;  // F, BW, CD, DQ, VL: x86-64-v4
+  bool avx512_vnni = false;
+  bool avx512_bf16 = false;
+  bool neon = false;
+  bool dotprod = false;
+  bool i8mm = false;
+};
+const CpuFeatures& cpu_features();
+
+// The instruction sets that kernels are written for. `scalar` is portable C++.
+enum class Isa { scalar, avx2, avx512 };
+std::string_view name(Isa isa);
+
+// The best set that this machine runs, or the one that EDGERUNNER_ISA forces. Throws
+// Error(invalid_argument) where the forced one is unknown or the machine can't run it.
+// `avx512` means avx512 with VNNI and BF16.
+Isa chosen_isa();
+
+// Cores that this process may use: affinity mask, and cgroup quota rounded up. At least 1.
+int available_cores();
+
+}  // namespace edgerunner

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "arch/weights.h"
+#include "base/cpu_features.h"
+#include "edgerunner/types.h"
+
+namespace edgerunner::cpu {
+
+// Matrix products y = W x on the mapped blocks of W, per instruction set. Every output is one
+// sequential sum over the blocks of its weight row, in f32, by fused multiply-add, in the same
+// order in every kernel of every instruction set: prefill, decode and any batch give the same bits.
+
+// How a row of activations is laid out for a product.
+enum class ActivationFormat : std::uint8_t {
+  f32,   // as it is
+  bf16,  // rounded to bfloat16
+  q8,    // 8 bits, one scale (max|x|/127) a 32-block
+};
+
+// The format that weights of a type are multiplied with.
+ActivationFormat activation_format(ElementType weights, Precision precision);
+
+// Bytes of one prepared row, a multiple of 64.
+std::size_t prepared_row_bytes(ActivationFormat format, std::uint32_t cols);
+
+// Rows prepared once by Kernels::prepare and read by every product that needs them.
+struct Activations {
+  ActivationFormat format = ActivationFormat::f32;
+  std::uint32_t rows = 0;
+  std::uint32_t cols = 0;
+  const std::byte* data = nullptr;  // [rows, row_stride], 64-byte aligned
+  std::size_t row_stride = 0;       // at least prepared_row_bytes
+};
+
+// What becomes of a sum s, after the bias has been added.
+enum class Epilogue : std::uint8_t {
+  store,          // y = s
+  add,            // y = y + s, the residual
+  silu_multiply,  // y = silu(y) * s: gate stands in y, s is up
+};
+
+struct Product {
+  const Matrix* weights = nullptr;
+  const float* bias = nullptr;  // [weights->rows], or null
+  Activations x;
+  float* out = nullptr;        // [x.rows, out_stride]
+  std::size_t out_stride = 0;  // floats, at least weights->rows
+  Epilogue epilogue = Epilogue::store;
+};
+
+// The kernels of one instruction set.
+struct Kernels {
+  Isa isa;
+  // Lays out `cols` floats in a format; pads the last block with zeros.
+  void (*prepare)(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out);
+  // Outputs [row_begin, row_end) of all x.rows; row_begin is a multiple of kRowTile, row_end too
+  // unless it is weights->rows. `scratch` holds multiply_scratch_bytes(cols), 64-byte aligned, one
+  // a thread.
+  void (*multiply)(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
+                   std::byte* scratch);
+  // Which kernel runs for `rows` rows of activations, in words, for `info` and `bench`.
+  std::string (*describe)(ElementType weights, ActivationFormat format, std::uint32_t rows);
+};
+
+inline constexpr std::uint32_t kRowTile = 16;  // weight rows of a register tile: the lanes of a zmm
+
+std::size_t multiply_scratch_bytes(std::uint32_t max_cols);
+
+const Kernels& kernels(Isa isa);
+
+}  // namespace edgerunner::cpu

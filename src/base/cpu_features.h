@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace edgerunner {
@@ -24,6 +25,9 @@ std::string_view name(Isa isa);
 // Error(invalid_argument) where the forced one is unknown or the machine can't run it.
 // `avx512` means avx512 with VNNI and BF16.
 Isa chosen_isa();
+
+// The choice itself, for a machine that offers `features`.
+Isa choose_isa(const CpuFeatures& features, std::optional<std::string_view> forced);
 
 // Cores that this process may use: affinity mask, and cgroup quota rounded up. At least 1.
 int available_cores();

@@ -6,6 +6,9 @@
 
 namespace edgerunner {
 
+// The largest head that any backend's attention holds in registers and on its stack.
+inline constexpr std::uint32_t kMaxHeadDim = 256;
+
 // How the two halves of a rotated pair lie in a head: neighbours (x0,x1), as GGUF's converter
 // permutes the Llama family, or half a head apart (x0,x[d/2]), as Qwen's and GPT-NeoX's.
 enum class RopeLayout { interleaved, half_split };

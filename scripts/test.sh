@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every check that CI runs: all tests (release), format,
+# guards, clang-tidy, tests under sanitizers, and the quickstart. The last line is
+# "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
+set -uo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 1
+jobs=$(nproc)
+passed=0 failed=0 skipped=0
+failures=()
+
+# check NAME COMMAND...: one check that passes or fails as a whole.
+check() {
+  local name=$1
+  shift
+  echo "== $name"
+  if "$@" </dev/null; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    failures+=("$name")
+    echo "== $name failed"
+  fi
+}
+
+# run_tests PRESET ARGUMENTS...: the tests of a build, counted one by one from ctest's report.
+run_tests() {
+  local preset=$1 report attribute count
+  shift
+  report="$root/build/$preset/tests.xml"
+  rm -f "$report"
+  echo "== tests ($preset)"
+  ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error \
+    --output-junit "$report" --exclude-regex '_NOT_BUILT$' "$@" </dev/null
+  if [[ ! -f "$report" ]]; then
+    failed=$((failed + 1))
+    failures+=("tests ($preset): ctest gave no report")
+    return
+  fi
+  local -A counts=()
+  for attribute in tests failures disabled skipped; do
+    count=$(grep -m 1 -oE "\b$attribute=\"[0-9]+\"" "$report" | grep -oE '[0-9]+')
+    counts[$attribute]=${count:-0}
+  done
+  local not_run=$((counts[disabled] + counts[skipped]))
+  passed=$((passed + counts[tests] - counts[failures] - not_run))
+  failed=$((failed + counts[failures]))
+  skipped=$((skipped + not_run))
+  [[ ${counts[failures]} -eq 0 ]] || failures+=("tests ($preset): ${counts[failures]}")
+}
+
+build() {  # build PRESET TARGETS...
+  local preset=$1
+  shift
+  cmake --preset "$preset" >/dev/null && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}
+}
+
+sources() { git ls-files -z -- '*.h' '*.cc'; }
+check_format() { sources | xargs -0 clang-format --dry-run --Werror; }
+check_tidy() {
+  run-clang-tidy -quiet -p build/release -j "$jobs" "^$root/src/.*" >build/tidy.log 2>&1 ||
+    { grep -E '(error|warning):' build/tidy.log; return 1; }
+}
+check_quickstart() {
+  local answer
+  answer=$(scripts/quickstart.sh "What is the capital of France?") && echo "$answer" &&
+    [[ "$answer" == *Paris* ]]
+}
+
+# Programs that read untrusted bytes or share memory between threads.
+sanitized=(base_test tensor_test gguf_test arch_test tokenizer_test runtime_test)
+
+check "dependencies" scripts/install_dependencies.sh build check
+check "build (release)" build release
+run_tests release
+check "format" check_format
+check "guards" scripts/check_guards.sh
+check "clang-tidy" check_tidy
+check "build (asan-ubsan)" build asan-ubsan "${sanitized[@]}"
+run_tests asan-ubsan
+if scripts/fetch_model.sh >/dev/null; then
+  check "quickstart" check_quickstart
+else
+  echo "== quickstart skipped: the model could not be fetched"
+  skipped=$((skipped + 1))
+fi
+
+for failure in "${failures[@]}"; do echo "failed: $failure"; done
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]

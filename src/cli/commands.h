@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace edgerunner::cli {
+
+// Each adds one command to the program: its options, its help, and what it does as the callback.
+// The callback throws Error where the work fails, UsageError where the options make no sense.
+void add_info_command(CLI::App& program);
+void add_tokenize_command(CLI::App& program);
+void add_detokenize_command(CLI::App& program);
+void add_logits_command(CLI::App& program);
+void add_generate_command(CLI::App& program);
+void add_bench_command(CLI::App& program);
+
+}  // namespace edgerunner::cli

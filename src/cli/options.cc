@@ -1,0 +1,148 @@
+#include "cli/options.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "cli/usage_error.h"
+#include "edgerunner/error.h"
+
+namespace edgerunner::cli {
+namespace {
+
+constexpr int kMostThreads = 1024;  // far beyond any machine; keeps a slip from exhausting memory
+
+std::pair<TokenId, float> parse_bias(const std::string& text) {
+  TokenId id = 0;
+  float value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [equals, id_error] = std::from_chars(text.data(), end, id);
+  bool good = id_error == std::errc{} && id >= 0 && equals != end && *equals == '=';
+  if (good) {
+    const char* first = equals + 1;
+    if (first != end && *first == '+') ++first;
+    const auto [last, value_error] = std::from_chars(first, end, value);
+    good = value_error == std::errc{} && last == end && !std::isnan(value);
+  }
+  if (!good) {
+    throw UsageError(fmt::format("--logit-bias: '{}' is not ID=VALUE, as in 42=-1.5", text));
+  }
+  return {id, value};
+}
+
+}  // namespace
+
+void add_model_path(CLI::App& command, std::string& path) {
+  command.add_option("MODEL", path, "A GGUF file, or any shard of a split one")->required();
+}
+
+void ModelArguments::add_to(CLI::App& command) {
+  add_model_path(command, path);
+  const std::string group = "Running";
+  command.add_option("--backend", backend, "Where it runs: cpu, reference (slow and exact) or cuda")
+      ->check(CLI::IsMember({"cpu", "reference", "cuda"}))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--precision", precision, "fast: 8-bit activations; exact: f32 throughout")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--kv", kv, "Element type of the KV cache: f16, f32 or q8")
+      ->check(CLI::IsMember({"f16", "f32", "q8"}))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--threads", threads, "Threads; by default the cores this process may use")
+      ->check(CLI::Range(1, kMostThreads))
+      ->group(group);
+  command
+      .add_option("--context", context,
+                  "Most tokens of a sequence; by default the model's, at most 8192")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  command.add_option("--seed", seed, "Seed of the sampler")->capture_default_str()->group(group);
+}
+
+ModelOptions ModelArguments::options() const {
+  if (backend == "cuda") {
+    throw Error(ErrorCode::unsupported,
+                "the cuda backend is not built into this program; use --backend cpu");
+  }
+  if (kv == "q8") {
+    throw Error(ErrorCode::unsupported, "--kv q8 is not supported; use --kv f16 or f32");
+  }
+  ModelOptions options;
+  options.backend = backend == "reference" ? BackendKind::reference : BackendKind::cpu;
+  options.precision = precision == "exact" ? Precision::exact : Precision::fast;
+  options.kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16;
+  options.threads = threads;
+  options.context = context;
+  return options;
+}
+
+CLI::Option* add_repeatable(CLI::App& command, const std::string& name,
+                            std::vector<std::string>& values, const std::string& help) {
+  // Not add_option(vector): that one takes "[a,b]" apart and swallows the words that follow.
+  CLI::callback_t append = [&values](const CLI::results_t& given) {
+    values.insert(values.end(), given.begin(), given.end());
+    return true;
+  };
+  return command.add_option(name, append, help)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void SamplingArguments::add_to(CLI::App& command) {
+  const std::string group = "Sampling";
+  SamplingOptions& sampling = options.sampling;
+  command.add_option("--temperature", sampling.temperature, "0 is greedy")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens that add up to p")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--min-p", sampling.min_p, "Drop tokens below p times the likeliest; 0 is off")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--repeat-penalty", sampling.repeat_penalty,
+                  "Divides a repeated token's positive logit, multiplies a negative; 1 is off")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--frequency-penalty", sampling.frequency_penalty,
+                  "Subtracted for each time that a token occurred")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--presence-penalty", sampling.presence_penalty,
+                  "Subtracted once where a token occurred")
+      ->capture_default_str()
+      ->group(group);
+  add_repeatable(command, "--logit-bias", logit_bias, "ID=VALUE, added to a logit; repeatable")
+      ->group(group);
+  add_repeatable(command, "--stop", options.stop, "Ends the text before this; repeatable")
+      ->group(group);
+  command.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end tokens")
+      ->group(group);
+}
+
+GenerateOptions SamplingArguments::resolve(std::uint64_t seed) const {
+  GenerateOptions resolved = options;
+  resolved.sampling.seed = seed;
+  for (const std::string& bias : logit_bias) {
+    resolved.sampling.logit_bias.push_back(parse_bias(bias));
+  }
+  return resolved;
+}
+
+}  // namespace edgerunner::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "edgerunner/generation.h"
+#include "edgerunner/model.h"
+
+namespace edgerunner::cli {
+
+// The options that every command which runs a model takes.
+struct ModelArguments {
+  std::string path;
+  std::string backend = "cpu";
+  std::string precision = "fast";
+  std::string kv = "f16";
+  int threads = 0;
+  std::uint32_t context = 0;
+  std::uint64_t seed = 0;
+
+  void add_to(CLI::App& command);
+  // Throws Error(unsupported) for a choice that this build doesn't have.
+  ModelOptions options() const;
+};
+
+// The positional MODEL alone, for commands that run nothing.
+void add_model_path(CLI::App& command, std::string& path);
+
+// How the next token is chosen and when a generation ends.
+struct SamplingArguments {
+  GenerateOptions options;
+  std::vector<std::string> logit_bias;
+
+  void add_to(CLI::App& command);
+  // Throws UsageError for a logit bias that is not ID=VALUE.
+  GenerateOptions resolve(std::uint64_t seed) const;
+};
+
+// An option that may be repeated and takes its values as they are, brackets and commas included.
+CLI::Option* add_repeatable(CLI::App& command, const std::string& name,
+                            std::vector<std::string>& values, const std::string& help);
+
+}  // namespace edgerunner::cli

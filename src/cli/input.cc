@@ -96,9 +96,7 @@ std::string InputOptions::read_text() const {
   return file ? read_file(*file) : read_standard_input();
 }
 
-std::vector<TokenId> parse_ids(std::string_view text) {
-  return parse_list<TokenId>(text, "--ids");
-}
+std::vector<TokenId> parse_ids(std::string_view text) { return parse_list<TokenId>(text, "--ids"); }
 
 std::vector<std::uint32_t> parse_numbers(std::string_view text, std::string_view option) {
   return parse_list<std::uint32_t>(text, option);

@@ -40,7 +40,8 @@ void add_model_path(CLI::App& command, std::string& path) {
 void ModelArguments::add_to(CLI::App& command) {
   add_model_path(command, path);
   const std::string group = "Running";
-  command.add_option("--backend", backend, "Where it runs: cpu, reference (slow and exact) or cuda")
+  command
+      .add_option("--backend", backend, "Where it runs: cpu, reference (slow and exact) or cuda")
       ->check(CLI::IsMember({"cpu", "reference", "cuda"}))
       ->capture_default_str()
       ->group(group);

@@ -23,9 +23,9 @@ struct TokenizeArguments {
 void tokenize(const TokenizeArguments& arguments) {
   arguments.input.check("--text, --file and -");
   const auto tokenizer = load_tokenizer(gguf::File::open(arguments.model));
-  const std::vector<TokenId> ids = tokenizer->encode(
-      arguments.input.read_text(),
-      {.add_special = arguments.bos, .parse_special = arguments.parse_special});
+  const std::vector<TokenId> ids =
+      tokenizer->encode(arguments.input.read_text(),
+                        {.add_special = arguments.bos, .parse_special = arguments.parse_special});
   if (arguments.json) {
     write_json({{"ids", ids}});
   } else {

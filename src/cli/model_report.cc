@@ -1,0 +1,148 @@
+#include "cli/model_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "arch/decoder.h"
+#include "backend/executor.h"
+#include "base/cpu_features.h"
+#include "edgerunner/error.h"
+#include "gguf/file.h"
+#include "tensor/element_type.h"
+
+namespace edgerunner::cli {
+namespace {
+
+// A report must not fail on a key of a wrong type: whoever runs the model is told about it.
+std::optional<std::uint64_t> find_uint(const gguf::File& file, const std::string& key) {
+  try {
+    return file.get_uint(key);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string find_string(const gguf::File& file, std::string_view key) {
+  try {
+    return std::string(file.get_string(key).value_or(""));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> read_config(const gguf::File& file,
+                                                               const std::string& architecture) {
+  constexpr std::array kKeys = std::to_array<std::string_view>({
+      "context_length",
+      "embedding_length",
+      "block_count",
+      "feed_forward_length",
+      "attention.head_count",
+      "attention.head_count_kv",
+      "attention.key_length",
+      "attention.sliding_window",
+      "rope.dimension_count",
+      "vocab_size",
+      "expert_count",
+      "expert_used_count",
+  });
+  std::vector<std::pair<std::string, std::uint64_t>> config;
+  for (const std::string_view key : kKeys) {
+    const auto value = find_uint(file, fmt::format("{}.{}", architecture, key));
+    if (value) config.emplace_back(key, *value);
+  }
+  return config;
+}
+
+std::vector<TensorGroup> group_tensors(const gguf::File& file) {
+  std::map<ElementType, TensorGroup> groups;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    TensorGroup& group = groups[tensor.type];
+    group.type = traits(tensor.type).name;
+    ++group.count;
+    group.elements += tensor.elements();
+    group.bytes += tensor.data.size();
+  }
+  std::vector<TensorGroup> sorted;
+  for (const auto& [type, group] : groups) sorted.push_back(group);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; });
+  return sorted;
+}
+
+std::optional<TokenizerReport> read_tokenizer(const gguf::File& file) {
+  const gguf::Value* tokens = file.find("tokenizer.ggml.tokens");
+  if (tokens == nullptr) return std::nullopt;
+  return TokenizerReport{
+      .model = find_string(file, "tokenizer.ggml.model"),
+      .pre_tokenizer = find_string(file, "tokenizer.ggml.pre"),
+      .tokens = tokens->count,
+      .bos = find_uint(file, "tokenizer.ggml.bos_token_id"),
+      .eos = find_uint(file, "tokenizer.ggml.eos_token_id"),
+  };
+}
+
+std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options) {
+  std::vector<std::uint32_t> contexts = {512, 2048, 8192, 32768};
+  std::erase_if(contexts, [&](std::uint32_t context) { return context > spec.context_length; });
+  contexts.push_back(options.context != 0 ? options.context : spec.context_length);
+  std::sort(contexts.begin(), contexts.end());
+  contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
+
+  std::vector<MemoryLine> lines;
+  for (const std::uint32_t context : contexts) {
+    ExecutorOptions executor;
+    executor.precision = options.precision;
+    executor.kv = options.kv;
+    executor.threads = options.threads;
+    executor.max_rows = options.prefill_chunk;
+    executor.max_logit_rows = options.max_sequences;
+    executor.max_context = context;
+    executor.pages = (context + kPageTokens - 1) / kPageTokens;
+    const MemoryNeed need = options.backend == BackendKind::reference
+                                ? reference_memory_need(spec, executor)
+                                : cpu_memory_need(spec, executor);
+    lines.push_back({context, need.cache_bytes, need.scratch_bytes});
+  }
+  return lines;
+}
+
+}  // namespace
+
+ModelReport make_model_report(const ModelArguments& arguments) {
+  ModelOptions options = arguments.options();
+  if (options.threads == 0) options.threads = available_cores();
+  const gguf::File file = gguf::File::open(arguments.path);
+
+  ModelReport report;
+  report.path = arguments.path;
+  report.bytes = file.bytes();
+  report.gguf_version = file.version();
+  report.shards = file.shard_count();
+  report.architecture = find_string(file, "general.architecture");
+  report.name = find_string(file, "general.name");
+  report.config = read_config(file, report.architecture);
+  report.tensors = group_tensors(file);
+  for (const TensorGroup& group : report.tensors) report.parameters += group.elements;
+  report.tokenizer = read_tokenizer(file);
+  report.backend = arguments.backend;
+  report.threads = options.backend == BackendKind::reference ? 1 : options.threads;
+  if (options.backend == BackendKind::cpu) report.isa = name(chosen_isa());
+  if (file.tensors().empty()) {
+    report.refusal = "it holds a vocabulary and no tensors";
+  } else {
+    try {
+      const Decoder decoder = read_decoder(file);
+      report.memory = memory_lines(decoder.spec, options);
+    } catch (const Error& error) {
+      report.refusal = error.what();
+    }
+  }
+  return report;
+}
+
+}  // namespace edgerunner::cli

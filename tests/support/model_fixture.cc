@@ -31,9 +31,11 @@ ModelFixture load_fixture(const std::string& name) {
                        std::move(file),
                        std::move(decoder)};
   for (const auto& [position, logits] : json.at("logits").items()) {
-    fixture.logits[static_cast<std::uint32_t>(std::stoul(position))] = logits;
+    fixture.logits[static_cast<std::uint32_t>(std::stoul(position))] =
+        logits.get<std::vector<double>>();
   }
-  fixture.logits[static_cast<std::uint32_t>(fixture.prompt.size() - 1)] = json.at("logits_last");
+  fixture.logits[static_cast<std::uint32_t>(fixture.prompt.size() - 1)] =
+      json.at("logits_last").get<std::vector<double>>();
   return fixture;
 }
 

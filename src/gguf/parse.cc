@@ -1,7 +1,5 @@
 #include "gguf/parse.h"
 
-#include <bit>
-
 #include "base/utf8.h"
 #include "gguf/fail.h"
 #include "gguf/name_index.h"
@@ -23,7 +21,6 @@ void check_magic(ByteReader& reader) {
   if (reader.remaining() == 0) {
     fail(ErrorCode::invalid_file, reader.file(), "the file is empty; fetch it again");
   }
-  constexpr std::string_view kMagic = "GGUF";
   if (reader.remaining() >= kMagic.size()) {
     const std::span<const std::byte> magic = reader.take(kMagic.size(), {"the magic number"});
     if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) == 0) return;
@@ -56,10 +53,10 @@ void check_count(const ByteReader& reader, std::string_view what, std::uint64_t 
 
 std::uint64_t read_alignment(std::string_view file, std::span<const Value> metadata,
                              const NameIndex<Value>& index) {
-  const Value* value = index.find(metadata, "general.alignment");
+  const Value* value = index.find(metadata, kAlignmentKey);
   if (value == nullptr) return kDefaultAlignment;
   const std::uint64_t alignment = to_uint(file, *value);
-  if (!std::has_single_bit(alignment) || alignment < kMinAlignment || alignment > kMaxAlignment) {
+  if (!is_alignment(alignment)) {
     fail(ErrorCode::invalid_file, file,
          "general.alignment is {} but must be a power of two from {} to {}; the file is damaged or "
          "was written wrongly",

@@ -8,19 +8,10 @@
 
 #include "gguf/byte_reader.h"
 #include "gguf/file.h"
+#include "gguf/layout.h"
 #include "gguf/value.h"
 
 namespace edgerunner::gguf {
-
-// Limits of the GGUF specification.
-inline constexpr std::size_t kMaxKeyBytes = 65535;
-inline constexpr std::size_t kMaxTensorNameBytes = 64;
-inline constexpr std::uint32_t kMaxRank = 4;
-inline constexpr std::uint64_t kDefaultAlignment = 32;
-inline constexpr std::uint64_t kMinAlignment = 8;
-// Not the specification's: the largest huge page of common machines is 1 GiB, and nobody aligns
-// tensors further.
-inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
 
 // One file of a model, validated; views into its bytes.
 struct Shard {

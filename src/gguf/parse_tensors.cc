@@ -47,13 +47,12 @@ ElementType read_element_type(ByteReader& reader, const Tensor& tensor) {
   return found->type;
 }
 
-std::string shape_text(const Tensor& tensor) {
-  return fmt::format("[{}]",
-                     fmt::join(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, ", "));
+std::span<const std::uint64_t> shape_of(const Tensor& tensor) {
+  return std::span(tensor.shape).first(tensor.rank);
 }
 
 // The bytes that the shape and the element type ask for.
-std::uint64_t tensor_bytes(std::string_view file, const Tensor& tensor) {
+std::uint64_t checked_bytes(std::string_view file, const Tensor& tensor) {
   const ElementTypeTraits& type = traits(tensor.type);
   if (tensor.shape[0] % type.block_length != 0) {
     fail(ErrorCode::invalid_file, file,
@@ -61,24 +60,19 @@ std::uint64_t tensor_bytes(std::string_view file, const Tensor& tensor) {
          "the file is damaged or was written wrongly",
          tensor.name, type.name, tensor.shape[0], type.block_length);
   }
-  std::optional<std::uint64_t> elements = tensor.shape[0];
-  for (std::uint32_t i = 1; i < tensor.rank && elements; ++i) {
-    elements = checked_multiply(*elements, tensor.shape[i]);
-  }
-  std::optional<std::uint64_t> bytes;
-  if (elements) bytes = checked_multiply(*elements / type.block_length, type.block_bytes);
+  const std::optional<std::uint64_t> bytes = tensor_bytes(tensor.type, shape_of(tensor));
   if (!bytes) {
     fail(ErrorCode::invalid_file, file,
          "the shape {} of tensor '{}' has more elements than any file holds; the file is damaged, "
          "so fetch it again",
-         shape_text(tensor), tensor.name);
+         shape_text(shape_of(tensor)), tensor.name);
   }
   return *bytes;
 }
 
 Placement read_placement(ByteReader& reader, const Tensor& tensor, std::uint64_t alignment,
                          std::size_t index) {
-  const std::uint64_t bytes = tensor_bytes(reader.file(), tensor);
+  const std::uint64_t bytes = checked_bytes(reader.file(), tensor);
   const auto offset = reader.number<std::uint64_t>({"the offset of tensor", tensor.name});
   if (offset % alignment != 0) {
     fail(ErrorCode::invalid_file, reader.file(),
@@ -129,8 +123,8 @@ std::vector<Tensor> parse_tensors(ByteReader& reader, std::uint64_t count, std::
       fail(ErrorCode::invalid_file, reader.file(),
            "tensor '{}' {} {} needs {} bytes at offset {} of the data, which has {} bytes; the "
            "file is damaged or incomplete, so fetch it again",
-           tensor.name, traits(tensor.type).name, shape_text(tensor), place.bytes, place.offset,
-           room);
+           tensor.name, traits(tensor.type).name, shape_text(shape_of(tensor)), place.bytes,
+           place.offset, room);
     }
     tensor.data = bytes.subspan(*begin + place.offset, place.bytes);
   }

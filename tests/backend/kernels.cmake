@@ -1,0 +1,4 @@
+edgerunner_test(kernels_test
+  cpu/kernels/accuracy_test.cc
+  cpu/kernels/random_weights.cc
+)

@@ -11,14 +11,20 @@
 namespace edgerunner::cpu {
 
 // Matrix products y = W x on the mapped blocks of W, per instruction set. Every output is one
-// sequential sum over the blocks of its weight row, in f32, by fused multiply-add, in the same
-// order in every kernel of every instruction set: prefill, decode and any batch give the same bits.
+// sequential sum over its weight row, in f32, by fused multiply-add, in the same order in every
+// kernel of every instruction set: prefill, decode and any batch give the same bits, everywhere.
+//   f32:  weights as dequantize() has them; element after element.
+//   bf16: F16 weights rounded to bfloat16; pair after pair of elements, of each pair the second
+//         first (the order of VDPBF16PS; subnormal numbers count as zero).
+//   q8:   32-block after 32-block. The integers of a block are summed exactly; what becomes of the
+//         sum stands at CodeForm in kernels/codes.h.
+// The bias is added to the sum, and the epilogue applied last.
 
 // How a row of activations is laid out for a product.
 enum class ActivationFormat : std::uint8_t {
   f32,   // as it is
   bf16,  // rounded to bfloat16
-  q8,    // 8 bits, one scale (max|x|/127) a 32-block
+  q8,    // 8 bits, one scale (max|x|/127) a 32-block; see kernels/q8_block.h
 };
 
 // The format that weights of a type are multiplied with.

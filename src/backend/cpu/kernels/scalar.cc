@@ -1,0 +1,212 @@
+// The portable kernels. They state the numeric contract of matmul.h as plainly as possible; the
+// vector kernels are tested against them bit for bit.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/kernels/codes.h"
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/silu.h"
+#include "base/half.h"
+#include "tensor/element_type.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+struct ScalarOps {
+  using F = float;
+  static F set(float x) { return x; }
+  static F negate(F x) { return -x; }
+  static F max(F a, F b) { return a > b ? a : b; }
+  static F min(F a, F b) { return a < b ? a : b; }
+  static F add(F a, F b) { return a + b; }
+  static F sub(F a, F b) { return a - b; }
+  static F mul(F a, F b) { return a * b; }
+  static F div(F a, F b) { return a / b; }
+  static F fma(F a, F b, F c) { return std::fma(a, b, c); }
+  // 2^n for a float n + 1.5 * 2^23
+  static F power_of_two(F shifted) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + (127U << 23));
+  }
+};
+
+void prepare_q8_block(const float* x, Q8Block& out) {
+  std::uint32_t magnitude = 0;  // as bits, so that NaN > infinity > every number
+  for (int i = 0; i < kQ8Length; ++i) {
+    magnitude = std::max(magnitude, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFFU);
+  }
+  const float largest = std::bit_cast<float>(magnitude);
+  const bool finite = magnitude < 0x7F800000U;
+  std::memset(&out, 0, sizeof out);
+  if (finite && largest < kSmallestMagnitude) return;
+  out.scale = finite ? largest / 127.0F : std::bit_cast<float>(0x7FC00000U);
+  int sums[2] = {0, 0};
+  if (finite) {
+    const float inverse = 127.0F / largest;
+    for (int i = 0; i < kQ8Length; ++i) {
+      const float shifted = x[i] * inverse + 0x1.8p23F;
+      out.q[i] = static_cast<std::int8_t>(std::bit_cast<std::uint32_t>(shifted) & 0xFFU);
+      sums[i / 16] += out.q[i];
+    }
+  }
+  out.scaled_sum = out.scale * static_cast<float>(sums[0] + sums[1]);
+  out.start = -kCodeOffset * (sums[0] + sums[1]);
+  out.half_sum[0] = static_cast<std::int16_t>(sums[0]);
+  out.half_sum[1] = static_cast<std::int16_t>(sums[1]);
+}
+
+// Subnormal numbers become zero, as the machine's own conversion has it.
+std::uint16_t flush_to_bf16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7F800000U) == 0) return static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
+  return f32_to_bf16(x);
+}
+
+void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
+  std::memset(out, 0, prepared_row_bytes(format, cols));
+  switch (format) {
+    case ActivationFormat::f32:
+      std::memcpy(out, x, cols * sizeof(float));
+      return;
+    case ActivationFormat::bf16: {
+      auto* row = reinterpret_cast<std::uint16_t*>(out);
+      for (std::uint32_t i = 0; i < cols; ++i) row[i] = flush_to_bf16(x[i]);
+      return;
+    }
+    case ActivationFormat::q8: {
+      auto* row = reinterpret_cast<Q8Block*>(out);
+      for (std::uint32_t begin = 0; begin < cols; begin += kQ8Length) {
+        float block[kQ8Length] = {};
+        std::copy_n(x + begin, std::min<std::uint32_t>(kQ8Length, cols - begin), block);
+        prepare_q8_block(block, row[begin / kQ8Length]);
+      }
+      return;
+    }
+  }
+}
+
+float dot_f32(const float* w, const float* x, std::uint32_t cols) {
+  float sum = 0;
+  for (std::uint32_t k = 0; k < cols; ++k) sum = std::fma(w[k], x[k], sum);
+  return sum;
+}
+
+// Pairs in sequence, of each pair the second first: the order of VDPBF16PS. A product of two
+// bfloat16 is exact in f32, so that the fused operation is the same as two.
+float dot_bf16(const std::uint16_t* w, const std::uint16_t* x, std::uint32_t cols) {
+  float sum = 0;
+  for (std::uint32_t k = 0; k < cols; k += 2) {
+    sum = std::fma(bf16_to_f32(w[k + 1]), bf16_to_f32(x[k + 1]), sum);
+    sum = std::fma(bf16_to_f32(w[k]), bf16_to_f32(x[k]), sum);
+  }
+  return sum;
+}
+
+float dot_q8(CodeForm form, const Codes* w, const Q8Block* x, std::uint32_t blocks) {
+  float sum = 0;
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    const bool is_signed = form == CodeForm::signed_codes || form == CodeForm::half_scales;
+    int dots[2] = {0, 0};
+    for (int i = 0; i < kQ8Length; ++i) {
+      dots[i / 16] += (w[b].code[i] - (is_signed ? kCodeOffset : 0)) * x[b].q[i];
+    }
+    if (form == CodeForm::half_scales) {
+      const float t = w[b].scale[0] * static_cast<float>(dots[0]);
+      sum = std::fma(x[b].scale, std::fma(w[b].scale[1], static_cast<float>(dots[1]), t), sum);
+      continue;
+    }
+    float t = w[b].scale[0] * static_cast<float>(dots[0] + dots[1]);
+    if (form == CodeForm::half_minima) {
+      const int minima =
+          w[b].minimum_code[0] * x[b].half_sum[0] + w[b].minimum_code[1] * x[b].half_sum[1];
+      t = std::fma(w[b].minimum, static_cast<float>(minima), t);
+    }
+    sum = std::fma(x[b].scale, t, sum);
+    if (form == CodeForm::minimum) sum = std::fma(x[b].scaled_sum, w[b].minimum, sum);
+  }
+  return sum;
+}
+
+// One weight row in the form that the activations' format wants, in scratch.
+void unpack_row(const Product& product, const std::uint8_t* row, std::byte* scratch) {
+  const Matrix& w = *product.weights;
+  switch (product.x.format) {
+    case ActivationFormat::f32:
+      return dequantize_row(w.type, row, w.cols, reinterpret_cast<float*>(scratch));
+    case ActivationFormat::bf16: {
+      auto* out = reinterpret_cast<std::uint16_t*>(scratch);
+      for (std::uint32_t i = 0; i < w.cols; ++i) {
+        std::uint16_t bits = 0;
+        std::memcpy(&bits, row + 2 * i, sizeof bits);
+        out[i] = w.type == ElementType::f16 ? f32_to_bf16(f16_to_f32(bits)) : bits;
+      }
+      if (w.cols % 2 != 0) out[w.cols] = 0;
+      return;
+    }
+    case ActivationFormat::q8:
+      return read_codes(w.type, row, w.cols / kQ8Length, reinterpret_cast<Codes*>(scratch));
+  }
+}
+
+float dot(const Product& product, const std::byte* unpacked, const std::byte* x) {
+  const std::uint32_t cols = product.weights->cols;
+  switch (product.x.format) {
+    case ActivationFormat::f32:
+      return dot_f32(reinterpret_cast<const float*>(unpacked), reinterpret_cast<const float*>(x),
+                     cols);
+    case ActivationFormat::bf16:
+      return dot_bf16(reinterpret_cast<const std::uint16_t*>(unpacked),
+                      reinterpret_cast<const std::uint16_t*>(x), cols);
+    case ActivationFormat::q8:
+      break;
+  }
+  return dot_q8(code_form(product.weights->type), reinterpret_cast<const Codes*>(unpacked),
+                reinterpret_cast<const Q8Block*>(x), cols / kQ8Length);
+}
+
+void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
+              std::byte* scratch) {
+  const Matrix& w = *product.weights;
+  const std::size_t bytes = row_bytes(w.type, w.cols);
+  const auto* data = reinterpret_cast<const std::uint8_t*>(w.data.data());
+  for (std::uint32_t r = row_begin; r < row_end; ++r) {
+    unpack_row(product, data + r * bytes, scratch);
+    for (std::uint32_t t = 0; t < product.x.rows; ++t) {
+      float sum = dot(product, scratch, product.x.data + t * product.x.row_stride);
+      if (product.bias != nullptr) sum += product.bias[r];
+      float& y = product.out[t * product.out_stride + r];
+      switch (product.epilogue) {
+        case Epilogue::store:
+          y = sum;
+          break;
+        case Epilogue::add:
+          y += sum;
+          break;
+        case Epilogue::silu_multiply:
+          y = silu<ScalarOps>(y) * sum;
+          break;
+      }
+    }
+  }
+}
+
+std::string describe(ElementType weights, ActivationFormat format, std::uint32_t) {
+  const std::string name(traits(weights).name);
+  switch (format) {
+    case ActivationFormat::f32:
+      return name + ": portable, one row at a time, f32";
+    case ActivationFormat::bf16:
+      return name + ": portable, one row at a time, bf16";
+    case ActivationFormat::q8:
+      break;
+  }
+  return name + ": portable, one row at a time, 8-bit integers";
+}
+
+}  // namespace
+
+const Kernels kScalarKernels{Isa::scalar, prepare, multiply, describe};
+
+}  // namespace edgerunner::cpu

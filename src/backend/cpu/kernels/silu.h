@@ -1,0 +1,34 @@
+#pragma once
+
+// silu(y) = y / (1 + exp(-y)), written once over a set of float operations (`Ops`: one lane or a
+// vector), so that every instruction set gives the same bits. exp(x) = 2^n exp(r), n = x / ln 2
+// rounded, |r| <= ln 2 / 2, and exp(r) by its Taylor polynomial of degree 7, whose remainder there
+// is below 6e-9. x is held to [-87, 88], where 2^n is a normal number; beyond, silu is within 1e-36
+// of its limit.
+
+namespace edgerunner::cpu {
+namespace {
+
+template <class Ops>
+inline typename Ops::F silu(typename Ops::F y) {
+  using F = typename Ops::F;
+  const F one = Ops::set(1.0F);
+  const F magic = Ops::set(0x1.8p23F);  // adding it rounds to an integer, held in the low bits
+  const F x = Ops::min(Ops::max(Ops::negate(y), Ops::set(-87.0F)), Ops::set(88.0F));
+  const F shifted = Ops::fma(x, Ops::set(0x1.715476p+0F), magic);
+  const F n = Ops::sub(shifted, magic);
+  F r = Ops::fma(n, Ops::set(-0x1.62e4p-1F), x);  // ln 2 in two parts, the first with spare bits
+  r = Ops::fma(n, Ops::set(-0x1.7f7d1cp-20F), r);
+  F p = Ops::set(1.0F / 5040);
+  p = Ops::fma(p, r, Ops::set(1.0F / 720));
+  p = Ops::fma(p, r, Ops::set(1.0F / 120));
+  p = Ops::fma(p, r, Ops::set(1.0F / 24));
+  p = Ops::fma(p, r, Ops::set(1.0F / 6));
+  p = Ops::fma(p, r, Ops::set(0.5F));
+  p = Ops::fma(p, r, one);
+  p = Ops::fma(p, r, one);
+  return Ops::div(y, Ops::add(one, Ops::mul(p, Ops::power_of_two(shifted))));
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -1,0 +1,198 @@
+#include "tensor/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+#include "edgerunner/error.h"
+#include "tensor/blocks.h"
+
+namespace edgerunner {
+namespace {
+
+constexpr int kLength = 32;  // of every block format here
+using Values = std::span<const float, kLength>;
+using Codes = std::array<std::uint8_t, kLength>;
+
+// 1/scale, or 0 where that is not finite: the scale is then zero as f16, and so is every value.
+float reciprocal(float scale) {
+  const float inverse = 1.0F / scale;
+  return std::isfinite(inverse) ? inverse : 0.0F;
+}
+
+// The first of the elements with the largest magnitude, sign and all.
+float extreme(Values x) {
+  return *std::max_element(x.begin(), x.end(),
+                           [](float a, float b) { return std::abs(a) < std::abs(b); });
+}
+
+// Truncates after the offset of a half has been added; codes beyond the last are cut off.
+std::uint8_t to_code(float shifted, int last) {
+  return static_cast<std::uint8_t>(std::min(static_cast<int>(shifted), last));
+}
+
+// Symmetric codes 0 to 2 * zero - 1 about `zero`: the extreme gets code 0 exactly. The sum is
+// rounded once, from double, which is what a fused multiply-add gives.
+float encode_about_zero(Values x, int zero, Codes& codes) {
+  const float scale = extreme(x) / static_cast<float>(-zero);
+  const double inverse = reciprocal(scale);
+  for (int i = 0; i < kLength; ++i) {
+    const double shifted = static_cast<double>(x[i]) * inverse + (zero + 0.5);
+    codes[i] = to_code(static_cast<float>(shifted), 2 * zero - 1);
+  }
+  return scale;
+}
+
+struct Range {
+  float scale;
+  float minimum;
+};
+
+// Codes 0 to `last` from the block's minimum to its maximum.
+Range encode_range(Values x, int last, Codes& codes) {
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  const Range range{(*high - *low) / static_cast<float>(last), *low};
+  const float inverse = reciprocal(range.scale);
+  for (int i = 0; i < kLength; ++i) {
+    codes[i] = to_code((x[i] - range.minimum) * inverse + 0.5F, last);
+  }
+  return range;
+}
+
+template <typename Block>
+void pack_nibbles(const Codes& codes, Block& block) {
+  for (int i = 0; i < kLength / 2; ++i) {
+    block.qs[i] = static_cast<std::uint8_t>((codes[i] & 0xF) | ((codes[i + 16] & 0xF) << 4));
+  }
+}
+
+template <typename Block>
+void pack_fifth_bits(const Codes& codes, Block& block) {
+  block.qh = {};
+  for (int i = 0; i < kLength; ++i) {
+    block.qh[i / 8] |= static_cast<std::uint8_t>((codes[i] >> 4) << (i % 8));
+  }
+}
+
+// False where the value is finite and its f16 is not.
+bool store(blocks::F16& out, float value) {
+  const std::uint16_t bits = f32_to_f16(value);
+  out.set_bits(bits);
+  return (bits & 0x7C00) != 0x7C00;
+}
+
+// encode(x, block) returns false where the block's scale or minimum doesn't fit.
+
+bool encode(Values x, blocks::Q8_0& block) {
+  const float scale = std::abs(extreme(x)) / 127.0F;
+  const float inverse = reciprocal(scale);
+  for (int i = 0; i < kLength; ++i) {
+    block.qs[i] = static_cast<std::int8_t>(std::round(x[i] * inverse));  // halves away from zero
+  }
+  return store(block.d, scale);
+}
+
+bool encode(Values x, blocks::Q4_0& block) {
+  Codes codes;
+  const float scale = encode_about_zero(x, 8, codes);
+  pack_nibbles(codes, block);
+  return store(block.d, scale);
+}
+
+bool encode(Values x, blocks::Q5_0& block) {
+  Codes codes;
+  const float scale = encode_about_zero(x, 16, codes);
+  pack_nibbles(codes, block);
+  pack_fifth_bits(codes, block);
+  return store(block.d, scale);
+}
+
+bool encode(Values x, blocks::Q4_1& block) {
+  Codes codes;
+  const Range range = encode_range(x, 15, codes);
+  pack_nibbles(codes, block);
+  return store(block.d, range.scale) && store(block.m, range.minimum);
+}
+
+bool encode(Values x, blocks::Q5_1& block) {
+  Codes codes;
+  const Range range = encode_range(x, 31, codes);
+  pack_nibbles(codes, block);
+  pack_fifth_bits(codes, block);
+  return store(block.d, range.scale) && store(block.m, range.minimum);
+}
+
+template <typename Block>
+void encode_blocks(ElementType type, std::span<const float> values, std::byte* out) {
+  for (std::size_t start = 0; start < values.size(); start += kLength) {
+    const Values x = values.subspan(start).first<kLength>();
+    const auto bad =
+        std::find_if_not(x.begin(), x.end(), [](float value) { return std::isfinite(value); });
+    if (bad != x.end()) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("element {} is {}, which {} can't hold; keep this tensor as F32",
+                      start + static_cast<std::size_t>(bad - x.begin()), *bad, traits(type).name));
+    }
+    Block block;
+    if (!encode(x, block)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("elements {} to {} reach {}, too much for the 16-bit scale of {}; "
+                              "keep this tensor as F32",
+                              start, start + kLength - 1, extreme(x), traits(type).name));
+    }
+    std::memcpy(out, &block, sizeof(block));
+    out += sizeof(block);
+  }
+}
+
+template <std::uint16_t (*narrow)(float)>
+void narrow_all(std::span<const float> values, std::byte* out) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t bits = narrow(values[i]);
+    std::memcpy(out + i * sizeof(bits), &bits, sizeof(bits));
+  }
+}
+
+}  // namespace
+
+void quantize(ElementType type, std::span<const float> values, std::span<std::byte> blocks) {
+  const std::size_t needed = row_bytes(type, values.size());
+  if (blocks.size() != needed) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} elements of {} take {} bytes, but there are {}", values.size(),
+                            traits(type).name, needed, blocks.size()));
+  }
+  std::byte* const out = blocks.data();
+  switch (type) {
+    case ElementType::f32:
+      if (needed != 0) std::memcpy(out, values.data(), needed);
+      return;
+    case ElementType::f16:
+      return narrow_all<f32_to_f16>(values, out);
+    case ElementType::bf16:
+      return narrow_all<f32_to_bf16>(values, out);
+    case ElementType::q8_0:
+      return encode_blocks<blocks::Q8_0>(type, values, out);
+    case ElementType::q4_0:
+      return encode_blocks<blocks::Q4_0>(type, values, out);
+    case ElementType::q4_1:
+      return encode_blocks<blocks::Q4_1>(type, values, out);
+    case ElementType::q5_0:
+      return encode_blocks<blocks::Q5_0>(type, values, out);
+    case ElementType::q5_1:
+      return encode_blocks<blocks::Q5_1>(type, values, out);
+    default:
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("EdgeRunner can't quantise to {}; it can to F32, F16, BF16, Q8_0, "
+                              "Q4_0, Q4_1, Q5_0 and Q5_1",
+                              traits(type).name));
+  }
+}
+
+}  // namespace edgerunner

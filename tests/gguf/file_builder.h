@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,16 +17,11 @@ class FileBuilder {
  public:
   template <typename T>
   FileBuilder& number(T value) {
-    const auto* begin = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), begin, begin + sizeof(T));
-    return *this;
+    return append(std::as_bytes(std::span(&value, 1)));
   }
   FileBuilder& u32(std::uint32_t value) { return number(value); }
   FileBuilder& u64(std::uint64_t value) { return number(value); }
-  FileBuilder& raw(std::string_view text) {
-    for (const char c : text) bytes_.push_back(static_cast<std::byte>(c));
-    return *this;
-  }
+  FileBuilder& raw(std::string_view text) { return append(std::as_bytes(std::span(text))); }
   FileBuilder& string(std::string_view text) { return u64(text.size()).raw(text); }
 
   FileBuilder& header(std::uint64_t tensors, std::uint64_t keys, std::uint32_t version = 3) {
@@ -51,14 +45,9 @@ class FileBuilder {
     for (const std::uint64_t dimension : shape) u64(dimension);
     return u32(type).u64(offset);
   }
-  FileBuilder& pad(std::size_t alignment = 32) {
-    while (bytes_.size() % alignment != 0) bytes_.push_back(std::byte{0});
-    return *this;
-  }
-  FileBuilder& data(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) bytes_.push_back(static_cast<std::byte>(i));
-    return *this;
-  }
+  FileBuilder& pad(std::size_t alignment = 32);
+  FileBuilder& data(std::size_t count);
+  FileBuilder& append(std::span<const std::byte> bytes);
 
   std::size_t size() const { return bytes_.size(); }
   const std::vector<std::byte>& bytes() const { return bytes_; }

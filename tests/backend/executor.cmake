@@ -1,0 +1,3 @@
+edgerunner_test(cpu_executor_test
+  cpu/cpu_fixtures_test.cc
+  ../support/model_fixture.cc)

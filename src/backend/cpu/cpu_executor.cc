@@ -1,0 +1,107 @@
+#include "backend/cpu/cpu_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backend/cpu/forward_pass.h"
+#include "backend/cpu/lazy_memory.h"
+#include "base/cpu_features.h"
+
+namespace edgerunner {
+namespace {
+
+std::size_t workspace_bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
+  cpu::Workspace measured;
+  return lay_out(nullptr, spec, options, measured);
+}
+
+std::vector<std::string> describe_kernels(const Decoder& decoder, const ExecutorOptions& options,
+                                          const cpu::Kernels& kernels, Isa isa) {
+  std::set<ElementType> types{decoder.weights.head.type};
+  for (const LayerWeights& layer : decoder.weights.layers) {
+    const AttentionWeights& a = layer.attention;
+    const FeedForwardWeights& f = layer.feed_forward;
+    for (const Matrix* m : {&a.q, &a.k, &a.v, &a.o, &f.gate, &f.up, &f.down}) types.insert(m->type);
+  }
+  std::vector<std::string> lines;
+  for (const ElementType type : types) {
+    const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
+    const std::string_view name = traits(type).name;
+    lines.push_back(fmt::format("{} decode: {}", name, kernels.describe(type, format, 1)));
+    lines.push_back(
+        fmt::format("{} prefill: {}", name, kernels.describe(type, format, options.max_rows)));
+  }
+  lines.push_back(fmt::format("attention: {}, {} cache, f32 sums", name(isa),
+                              options.kv == KvPrecision::f16 ? "f16" : "f32"));
+  return lines;
+}
+
+class CpuExecutor final : public Executor {
+ public:
+  CpuExecutor(const Decoder& decoder, const ExecutorOptions& options, Isa isa)
+      : decoder_(decoder),
+        options_(options),
+        kernels_(cpu::kernels(isa)),
+        vectors_(cpu::vector_kernels(isa)),
+        plan_(decoder.spec, options),
+        cache_(decoder.spec, options.kv, options.pages),
+        rope_(decoder.spec.rope, options.max_context),
+        scratch_(workspace_bytes(decoder.spec, options)),
+        pool_(options.threads) {
+    lay_out(scratch_.data(), decoder.spec, options, workspace_);
+    info_ = {"cpu", std::string(name(isa)), describe_kernels(decoder, options, kernels_, isa),
+             pool_.size()};
+  }
+
+  void forward(const Batch& batch, std::span<float> logits) override {
+    check_batch(batch, decoder_.spec, options_, logits.size());
+    plan_.build(batch);
+    const cpu::PassContext context{
+        decoder_, options_.precision, kernels_, vectors_, plan_, workspace_, cache_, rope_, batch,
+        logits};
+    pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
+    rope_.set_ready(std::max(rope_.ready(), plan_.end_position()));
+  }
+
+  void copy_page(PageId from, PageId to, std::uint32_t) override { cache_.copy_page(from, to); }
+
+  const ExecutorInfo& info() const override { return info_; }
+  const ExecutorOptions& options() const override { return options_; }
+
+ private:
+  const Decoder& decoder_;
+  ExecutorOptions options_;
+  const cpu::Kernels& kernels_;
+  const cpu::VectorKernels& vectors_;
+  cpu::Plan plan_;
+  cpu::KvPool cache_;
+  cpu::RopeTable rope_;
+  cpu::LazyMemory scratch_;
+  cpu::Workspace workspace_;
+  ThreadPool pool_;
+  ExecutorInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> cpu::make_executor(const Decoder& decoder, const ExecutorOptions& options,
+                                             Isa isa) {
+  return std::make_unique<CpuExecutor>(decoder, options, isa);
+}
+
+std::unique_ptr<Executor> make_cpu_executor(const Decoder& decoder,
+                                            const ExecutorOptions& options) {
+  return cpu::make_executor(decoder, options, chosen_isa());
+}
+
+MemoryNeed cpu_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
+  MemoryNeed need;
+  need.cache_bytes = std::uint64_t{cpu::KvPool::page_bytes(spec, options.kv)} * options.pages;
+  need.scratch_bytes =
+      workspace_bytes(spec, options) + cpu::RopeTable::bytes(spec.rope, options.max_context);
+  return need;
+}
+
+}  // namespace edgerunner

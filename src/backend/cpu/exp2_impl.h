@@ -1,0 +1,25 @@
+#pragma once
+
+// 2^x, written once over `Simd`, which the including translation unit brings.
+namespace edgerunner::cpu {
+namespace {
+
+// 2^x for x <= 0, exactly 1 at 0; 0 below 2^-125. 2^n times a polynomial of the rest in
+// [-1/2, 1/2]: degree 5, minimax of the relative error with the constant held at 1, 9.2e-8 in exact
+// arithmetic; at most 2.5e-7 with f32's roundings.
+inline typename Simd::Vector exp2(typename Simd::Vector x) {
+  const auto least = Simd::broadcast(-125.0F);
+  const auto clamped = Simd::max(least, x);
+  const auto whole = Simd::round(clamped);
+  const auto rest = Simd::sub(clamped, whole);
+  auto power = Simd::broadcast(0x1.5bba14p-10F);
+  power = Simd::fma(power, rest, Simd::broadcast(0x1.3cea88p-7F));
+  power = Simd::fma(power, rest, Simd::broadcast(0x1.c6b752p-5F));
+  power = Simd::fma(power, rest, Simd::broadcast(0x1.ebf9bcp-3F));
+  power = Simd::fma(power, rest, Simd::broadcast(0x1.62e42ap-1F));
+  power = Simd::fma(power, rest, Simd::broadcast(1.0F));
+  return Simd::scale_by_power(power, whole, x, least);
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -1,0 +1,201 @@
+#include "backend/cpu/forward_pass.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensor/dequantize.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+// Shares of a product for each thread: enough to even out threads that run at different speeds.
+constexpr std::uint32_t kSharesPerThread = 6;
+// Rows that are normed and prepared at a time: a few microseconds of work.
+constexpr std::uint32_t kPrepareRows = 4;
+
+constexpr std::uint32_t tiles_of(std::uint32_t rows) { return (rows + kRowTile - 1) / kRowTile; }
+
+constexpr std::uint32_t shares_of(std::uint32_t count, std::uint32_t size) {
+  return (count + size - 1) / size;
+}
+
+}  // namespace
+
+ForwardPass::ForwardPass(const PassContext& context, ThreadPool::Worker& worker)
+    : context_(context),
+      worker_(worker),
+      spec_(context.decoder.spec),
+      weights_(context.decoder.weights),
+      vectors_(context.vectors),
+      space_(context.workspace),
+      own_(context.workspace.workers[static_cast<std::size_t>(worker.index())]),
+      rows_(&context.plan.all()) {}
+
+void ForwardPass::run() {
+  embed();
+  for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) block(layer);
+  head();
+}
+
+void ForwardPass::block(std::size_t layer) {
+  attention(layer);
+  if (rows_->rows > 0) feed_forward(layer);
+}
+
+void ForwardPass::embed() {
+  const Matrix& table = weights_.embedding;
+  const std::size_t stride = row_bytes(table.type, table.cols);
+  const std::uint32_t ready = context_.rope.ready();
+  const std::uint32_t end = context_.plan.end_position();
+  const std::uint32_t missing = end > ready ? end - ready : 0;
+  worker_.for_each(rows_->rows + missing, [&](std::uint32_t i) {
+    if (i >= rows_->rows) {
+      context_.rope.fill(ready + (i - rows_->rows));
+      return;
+    }
+    const auto token = static_cast<std::size_t>(context_.batch.tokens[i]);
+    dequantize(table.type, table.data.subspan(token * stride, stride),
+               {space_.x + std::size_t{i} * spec_.dim, spec_.dim});
+  });
+}
+
+void ForwardPass::attention(std::size_t layer) {
+  const LayerSpec& shape = spec_.layers[layer];
+  const AttentionWeights& w = weights_.layers[layer].attention;
+  const bool last = layer + 1 == spec_.layers.size();
+  const bool narrows = last && context_.plan.wanted().rows < rows_->rows;
+
+  const Matrix* readers[] = {&w.k, &w.v, &w.q};
+  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, &w.norm);
+  const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
+                              product(w.v, w.v_bias, space_.v, Epilogue::store),
+                              product(w.q, w.q_bias, space_.q, Epilogue::store)};
+  multiply({kv_and_q, narrows ? 2U : 3U}, false);
+  store(layer);
+  if (narrows) {
+    narrow();
+    if (rows_->rows == 0) return;
+    prepare(space_.x, spec_.dim, {readers + 2, 1}, &w.norm);
+    const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
+    multiply(q, false);
+  }
+  attend(layer);
+
+  const Matrix* projection[] = {&w.o};
+  prepare(space_.q, shape.heads * shape.head_dim, projection, nullptr);
+  const Product o[] = {product(w.o, w.o_bias, space_.x, Epilogue::add)};
+  multiply(o, false);
+}
+
+void ForwardPass::feed_forward(std::size_t layer) {
+  const FeedForwardWeights& w = weights_.layers[layer].feed_forward;
+  const Matrix* readers[] = {&w.gate, &w.up};
+  prepare(space_.x, spec_.dim, readers, &w.norm);
+  const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
+                                 product(w.up, w.up_bias, space_.hidden, Epilogue::silu_multiply)};
+  multiply(gate_and_up, true);
+
+  const Matrix* projection[] = {&w.down};
+  prepare(space_.hidden, w.down.cols, projection, nullptr);
+  const Product down[] = {product(w.down, w.down_bias, space_.x, Epilogue::add)};
+  multiply(down, false);
+}
+
+void ForwardPass::head() {
+  if (rows_ != &context_.plan.wanted() && context_.plan.wanted().rows < rows_->rows) narrow();
+  if (rows_->rows == 0) return;
+  const Matrix* readers[] = {&weights_.head};
+  prepare(space_.x, spec_.dim, readers, &weights_.output_norm);
+  const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
+  multiply(logits, false);
+}
+
+void ForwardPass::narrow() {
+  rows_ = &context_.plan.wanted();
+  if (worker_.index() == 0) {  // ascending, so that no row is overwritten before it has moved
+    for (std::uint32_t i = 0; i < rows_->rows; ++i) {
+      const std::size_t from = context_.batch.logit_rows[i];
+      std::memmove(space_.x + std::size_t{i} * spec_.dim, space_.x + from * spec_.dim,
+                   spec_.dim * sizeof(float));
+    }
+  }
+  worker_.barrier();
+}
+
+void ForwardPass::prepare(const float* rows, std::uint32_t cols,
+                          std::span<const Matrix* const> weights, const Vector* norm) {
+  bool wanted[kActivationFormats] = {};
+  for (const Matrix* matrix : weights) {
+    wanted[static_cast<std::size_t>(activation_format(matrix->type, context_.precision))] = true;
+  }
+  const auto prepare_row = [&](std::uint32_t row, const Operand& into) {
+    const float* from = rows + std::size_t{row} * cols;
+    if (norm != nullptr) {
+      vectors_.rms_norm(from, norm->data(), cols, spec_.norm_epsilon, own_.row);
+      from = own_.row;
+    }
+    for (std::size_t i = 0; i < kActivationFormats; ++i) {
+      if (!wanted[i]) continue;
+      const auto format = static_cast<ActivationFormat>(i);
+      context_.kernels.prepare(format, from, cols,
+                               into.format[i] + row * prepared_row_bytes(format, cols));
+    }
+  };
+  if (rows_->rows == 1) {  // cheaper done twice than waited for
+    operand_ = &own_.single;
+    prepare_row(0, own_.single);
+    return;
+  }
+  operand_ = &space_.operand;
+  worker_.for_each(shares_of(rows_->rows, kPrepareRows), [&](std::uint32_t share) {
+    const std::uint32_t end = std::min((share + 1) * kPrepareRows, rows_->rows);
+    for (std::uint32_t row = share * kPrepareRows; row < end; ++row) {
+      prepare_row(row, space_.operand);
+    }
+  });
+}
+
+Activations ForwardPass::activations(const Matrix& weights) const {
+  const ActivationFormat format = activation_format(weights.type, context_.precision);
+  return {format, rows_->rows, weights.cols, operand_->format[static_cast<std::size_t>(format)],
+          prepared_row_bytes(format, weights.cols)};
+}
+
+Product ForwardPass::product(const Matrix& weights, const Vector& bias, float* out,
+                             Epilogue epilogue) const {
+  return {&weights, bias.empty() ? nullptr : bias.data(), activations(weights), out, weights.rows,
+          epilogue};
+}
+
+void ForwardPass::multiply(std::span<const Product> products, bool chained) {
+  std::uint32_t tiles = 0;
+  for (const Product& p : products) tiles += tiles_of(p.weights->rows);
+  if (chained) tiles = tiles_of(products[0].weights->rows);
+  const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
+  const std::uint32_t share_tiles = std::max(1U, tiles / (threads * kSharesPerThread));
+  const auto run = [&](const Product& p, std::uint32_t share) {
+    const std::uint32_t begin = share * share_tiles * kRowTile;
+    context_.kernels.multiply(p, begin, std::min(begin + share_tiles * kRowTile, p.weights->rows),
+                              own_.multiply);
+  };
+  if (chained) {
+    worker_.for_each(shares_of(tiles, share_tiles), [&](std::uint32_t share) {
+      for (const Product& p : products) run(p, share);
+    });
+    return;
+  }
+  std::uint32_t shares = 0;
+  for (const Product& p : products) shares += shares_of(tiles_of(p.weights->rows), share_tiles);
+  worker_.for_each(shares, [&](std::uint32_t share) {
+    for (const Product& p : products) {
+      const std::uint32_t count = shares_of(tiles_of(p.weights->rows), share_tiles);
+      if (share < count) {
+        run(p, share);
+        return;
+      }
+      share -= count;
+    }
+  });
+}
+
+}  // namespace edgerunner::cpu

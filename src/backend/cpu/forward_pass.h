@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "arch/decoder.h"
+#include "backend/cpu/kv_pool.h"
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/plan.h"
+#include "backend/cpu/rope_table.h"
+#include "backend/cpu/vector_kernels.h"
+#include "backend/cpu/workspace.h"
+#include "backend/executor.h"
+#include "base/thread_pool.h"
+
+namespace edgerunner::cpu {
+
+// What the threads of a forward pass share.
+struct PassContext {
+  const Decoder& decoder;
+  Precision precision;
+  const Kernels& kernels;
+  const VectorKernels& vectors;
+  const Plan& plan;
+  Workspace& workspace;
+  KvPool& cache;
+  RopeTable& rope;
+  const Batch& batch;
+  std::span<float> logits;
+};
+
+// One thread's walk through a forward pass. All threads make the same calls in the same order;
+// every operation shares its rows out and ends with a barrier where the next one reads them.
+class ForwardPass {
+ public:
+  ForwardPass(const PassContext& context, ThreadPool::Worker& worker);
+
+  void run();
+
+ private:
+  void embed();
+  void block(std::size_t layer);
+  void attention(std::size_t layer);
+  void feed_forward(std::size_t layer);
+  void head();
+
+  // Goes on with the rows whose logits are wanted alone.
+  void narrow();
+
+  void store(std::size_t layer);
+  void attend(std::size_t layer);
+  void attend_tiles(std::size_t layer);
+  void attend_splits(std::size_t layer);
+  AttentionTile tile(std::size_t layer, std::uint32_t kv_head, const PlanTile& place) const;
+  void gather_queries(std::size_t layer, const PlanTile& place, std::uint32_t kv_head);
+  void finish(std::size_t layer, const PlanTile& place, std::uint32_t kv_head,
+              const float* records);
+
+  // Prepares rows of floats as the operand of `weights`' products; normed first where a norm is
+  // given. Afterwards `activations` describes it.
+  void prepare(const float* rows, std::uint32_t cols, std::span<const Matrix* const> weights,
+               const Vector* norm);
+  Activations activations(const Matrix& weights) const;
+  Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
+  // Products that read one operand: run side by side, or, `chained`, one after another on the same
+  // rows of weights.
+  void multiply(std::span<const Product> products, bool chained);
+
+  const PassContext& context_;
+  ThreadPool::Worker& worker_;
+  const DecoderSpec& spec_;
+  const Weights& weights_;
+  const VectorKernels& vectors_;
+  Workspace& space_;
+  WorkerBuffers& own_;
+  const PlanRows* rows_;
+  const Operand* operand_ = nullptr;  // that the last prepare() filled
+};
+
+}  // namespace edgerunner::cpu

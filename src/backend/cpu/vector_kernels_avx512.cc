@@ -1,0 +1,12 @@
+#include "backend/cpu/simd/avx512.h"
+// The algorithms follow the vector type that they are compiled for.
+#include "backend/cpu/attention_impl.h"
+#include "backend/cpu/row_impl.h"
+
+namespace edgerunner::cpu {
+
+extern const VectorKernels kVectorKernelsAvx512;
+const VectorKernels kVectorKernelsAvx512 = {Isa::avx512, rms_norm, rotate, store_keys, store_values,
+                                            attend,      merge,    finish, exp2_of};
+
+}  // namespace edgerunner::cpu

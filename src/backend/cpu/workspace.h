@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "arch/decoder_spec.h"
+#include "backend/cpu/matmul.h"
+#include "backend/executor.h"
+
+namespace edgerunner::cpu {
+
+inline constexpr std::size_t kActivationFormats = 3;
+
+// Rows of activations prepared for products, once in each format that their weights ask for.
+// Each buffer has room for rows of the widest operand.
+struct Operand {
+  std::byte* format[kActivationFormats] = {};
+};
+
+// What one thread needs for itself.
+struct WorkerBuffers {
+  float* row = nullptr;            // [dim]: a normed row on its way to an operand
+  Operand single;                  // [1] row: a batch of one row is prepared by every thread
+  std::byte* multiply = nullptr;   // multiply_scratch_bytes
+  std::byte* attention = nullptr;  // attention_scratch_bytes
+  float* queries = nullptr;        // [tile rows, head_dim]
+  float* records[2] = {};          // [tile rows, attention_record_floats]
+  float* head = nullptr;           // [head_dim]
+  float* keys = nullptr;           // [kPageTokens, head_dim]
+};
+
+// All scratch of an executor: pieces of one allocation, touched only as far as they are used.
+struct Workspace {
+  float* x = nullptr;        // [max_rows, dim]: the residual stream
+  float* q = nullptr;        // [max_rows, heads * head_dim]: queries, then what they attended to
+  float* k = nullptr;        // [max_rows, kv_heads * head_dim]
+  float* v = nullptr;        // [max_rows, kv_heads * head_dim]
+  float* hidden = nullptr;   // [max_rows, ffn_dim]: gate, then silu(gate) * up
+  Operand operand;           // [max_rows]
+  float* records = nullptr;  // [Plan::max_records, heads, attention_record_floats]
+  std::vector<WorkerBuffers> workers;
+};
+
+// Lays the pieces out from `base` on, 64-byte aligned, and returns the bytes that they take; with
+// null it only measures. Where layers differ, the largest counts.
+std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOptions& options,
+                    Workspace& workspace);
+
+}  // namespace edgerunner::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "base/cpu_features.h"
+
+namespace edgerunner::test {
+
+// The instruction sets that this machine runs.
+inline std::vector<Isa> machine_isas() {
+  const CpuFeatures& cpu = cpu_features();
+  std::vector<Isa> isas{Isa::scalar};
+  if (cpu.avx2) isas.push_back(Isa::avx2);
+  if (cpu.avx512 && cpu.avx512_vnni && cpu.avx512_bf16) isas.push_back(Isa::avx512);
+  return isas;
+}
+
+}  // namespace edgerunner::test

@@ -38,14 +38,14 @@ std::uint8_t to_code(float shifted, int last) {
 
 // Symmetric codes 0 to 2 * zero - 1 about `zero`: the extreme gets code 0 exactly. The sum is
 // rounded once, from double, which is what a fused multiply-add gives.
-float encode_about_zero(Values x, int zero, Codes& codes) {
-  const float scale = extreme(x) / static_cast<float>(-zero);
+Codes encode_about_zero(Values x, float scale, int zero) {
   const double inverse = reciprocal(scale);
+  Codes codes;
   for (int i = 0; i < kLength; ++i) {
     const double shifted = static_cast<double>(x[i]) * inverse + (zero + 0.5);
     codes[i] = to_code(static_cast<float>(shifted), 2 * zero - 1);
   }
-  return scale;
+  return codes;
 }
 
 struct Range {
@@ -53,15 +53,19 @@ struct Range {
   float minimum;
 };
 
-// Codes 0 to `last` from the block's minimum to its maximum.
-Range encode_range(Values x, int last, Codes& codes) {
+// Codes 0 to `last` stand for the values from the block's minimum to its maximum.
+Range range_of(Values x, int last) {
   const auto [low, high] = std::minmax_element(x.begin(), x.end());
-  const Range range{(*high - *low) / static_cast<float>(last), *low};
+  return {(*high - *low) / static_cast<float>(last), *low};
+}
+
+Codes encode_range(Values x, Range range, int last) {
   const float inverse = reciprocal(range.scale);
+  Codes codes;
   for (int i = 0; i < kLength; ++i) {
     codes[i] = to_code((x[i] - range.minimum) * inverse + 0.5F, last);
   }
-  return range;
+  return codes;
 }
 
 template <typename Block>
@@ -79,52 +83,56 @@ void pack_fifth_bits(const Codes& codes, Block& block) {
   }
 }
 
-// False where the value is finite and its f16 is not.
+// False where the value has no finite f16.
 bool store(blocks::F16& out, float value) {
   const std::uint16_t bits = f32_to_f16(value);
   out.set_bits(bits);
   return (bits & 0x7C00) != 0x7C00;
 }
 
-// encode(x, block) returns false where the block's scale or minimum doesn't fit.
+// encode(x, block) returns false, and leaves the block unfinished, where its scale or minimum
+// doesn't fit.
 
 bool encode(Values x, blocks::Q8_0& block) {
   const float scale = std::abs(extreme(x)) / 127.0F;
+  if (!store(block.d, scale)) return false;
   const float inverse = reciprocal(scale);
   for (int i = 0; i < kLength; ++i) {
     block.qs[i] = static_cast<std::int8_t>(std::round(x[i] * inverse));  // halves away from zero
   }
-  return store(block.d, scale);
+  return true;
 }
 
 bool encode(Values x, blocks::Q4_0& block) {
-  Codes codes;
-  const float scale = encode_about_zero(x, 8, codes);
-  pack_nibbles(codes, block);
-  return store(block.d, scale);
+  const float scale = extreme(x) / -8.0F;
+  if (!store(block.d, scale)) return false;
+  pack_nibbles(encode_about_zero(x, scale, 8), block);
+  return true;
 }
 
 bool encode(Values x, blocks::Q5_0& block) {
-  Codes codes;
-  const float scale = encode_about_zero(x, 16, codes);
+  const float scale = extreme(x) / -16.0F;
+  if (!store(block.d, scale)) return false;
+  const Codes codes = encode_about_zero(x, scale, 16);
   pack_nibbles(codes, block);
   pack_fifth_bits(codes, block);
-  return store(block.d, scale);
+  return true;
 }
 
 bool encode(Values x, blocks::Q4_1& block) {
-  Codes codes;
-  const Range range = encode_range(x, 15, codes);
-  pack_nibbles(codes, block);
-  return store(block.d, range.scale) && store(block.m, range.minimum);
+  const Range range = range_of(x, 15);
+  if (!store(block.d, range.scale) || !store(block.m, range.minimum)) return false;
+  pack_nibbles(encode_range(x, range, 15), block);
+  return true;
 }
 
 bool encode(Values x, blocks::Q5_1& block) {
-  Codes codes;
-  const Range range = encode_range(x, 31, codes);
+  const Range range = range_of(x, 31);
+  if (!store(block.d, range.scale) || !store(block.m, range.minimum)) return false;
+  const Codes codes = encode_range(x, range, 31);
   pack_nibbles(codes, block);
   pack_fifth_bits(codes, block);
-  return store(block.d, range.scale) && store(block.m, range.minimum);
+  return true;
 }
 
 template <typename Block>

@@ -59,7 +59,7 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   bool special_;
-  bool first_ = true;
+  TokenId previous_ = kNoToken;
   std::string pending_;
 };
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace edgerunner {
+
+// Whether `text`, valid UTF-8, is in Unicode normalisation form C beyond doubt: a quick check that
+// may say no where it is.
+bool is_surely_nfc(std::string_view text);
+
+// `text`, valid UTF-8, in Unicode normalisation form C. O(n log n) for any text.
+std::string to_nfc(std::string_view text);
+
+}  // namespace edgerunner

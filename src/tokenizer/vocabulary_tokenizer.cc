@@ -1,0 +1,48 @@
+#include "tokenizer/vocabulary_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "edgerunner/error.h"
+
+namespace edgerunner {
+namespace {
+
+// Positions are counted in 32 bits, and normalising can triple a text.
+constexpr std::size_t kLongestText = std::size_t{1} << 30;
+
+}  // namespace
+
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, bool adds_bos)
+    : vocabulary_(std::move(vocabulary)),
+      adds_bos_(vocabulary_.add_bos().value_or(adds_bos) && vocabulary_.bos() != kNoToken),
+      adds_eos_(vocabulary_.add_eos().value_or(false)) {}
+
+std::vector<TokenId> VocabularyTokenizer::encode(std::string_view text,
+                                                 const EncodeOptions& options) const {
+  if (text.size() > kLongestText) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a text of {} bytes is too long to encode at once; the limit is {}",
+                            text.size(), kLongestText));
+  }
+  Call call(text.size());
+  if (options.add_special && adds_bos_) call.ids.push_back(bos());
+  encode_all(text, options, call);
+  if (options.add_special && adds_eos_) call.ids.push_back(eos());
+  return std::move(call.ids);
+}
+
+void VocabularyTokenizer::require(TokenId token) const {
+  if (!vocabulary_.contains(token)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("token {} is outside the vocabulary of {}", token, size()));
+  }
+}
+
+bool VocabularyTokenizer::is_silent(TokenId token) const {
+  const TokenKind kind = vocabulary_.kind(token);
+  return kind == TokenKind::control || kind == TokenKind::unknown || kind == TokenKind::unused;
+}
+
+}  // namespace edgerunner

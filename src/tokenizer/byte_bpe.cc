@@ -55,14 +55,14 @@ std::unique_ptr<Tokenizer> ByteBpeTokenizer::load(const gguf::File& file) {
   const std::string_view name = file.get_string(kPre).value_or("default");
   auto pre_tokenizer = PreTokenizer::named(name);
   if (!pre_tokenizer) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: the pre-tokenizer \"{}\" ({}) is not supported", file.name(), name,
-                            kPre));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: the pre-tokenizer \"{}\" ({}) is not supported", file.name(), name, kPre));
   }
   Vocabulary vocabulary = Vocabulary::read(file);
   PairTable merges = read_merges(file, vocabulary);
-  return std::unique_ptr<Tokenizer>(new ByteBpeTokenizer(
-      std::move(vocabulary), std::move(*pre_tokenizer), std::move(merges)));
+  return std::unique_ptr<Tokenizer>(
+      new ByteBpeTokenizer(std::move(vocabulary), std::move(*pre_tokenizer), std::move(merges)));
 }
 
 ByteBpeTokenizer::ByteBpeTokenizer(Vocabulary vocabulary, PreTokenizer pre_tokenizer,

@@ -113,9 +113,9 @@ Expression::~Expression() = default;
 
 Expression::Range Expression::find(Matcher& matcher, std::string_view subject,
                                    std::size_t from) const {
-  const int result = pcre2_match(
-      state_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), from,
-      PCRE2_NO_UTF_CHECK, matcher.state_->data.get(), matcher.state_->context.get());
+  const int result = pcre2_match(state_->code.get(), reinterpret_cast<PCRE2_SPTR>(subject.data()),
+                                 subject.size(), from, PCRE2_NO_UTF_CHECK,
+                                 matcher.state_->data.get(), matcher.state_->context.get());
   if (result == PCRE2_ERROR_NOMATCH) return {subject.size(), subject.size()};
   if (result < 0) {
     throw Error(ErrorCode::invalid_argument,

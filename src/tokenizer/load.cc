@@ -12,10 +12,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const gguf::File& file) {
   constexpr std::string_view kModel = "tokenizer.ggml.model";
   const auto model = file.get_string(kModel);
   if (!model || *model == "no_vocab" || *model == "none") {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: the file has no tokenizer ({} is {}); hand over token ids instead",
-                            file.name(), kModel,
-                            model ? fmt::format("\"{}\"", *model) : "missing"));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: the file has no tokenizer ({} is {}); hand over token ids instead",
+                    file.name(), kModel, model ? fmt::format("\"{}\"", *model) : "missing"));
   }
   if (*model == "gpt2") return ByteBpeTokenizer::load(file);
   if (*model == "llama") return SentencePieceTokenizer::load(file);

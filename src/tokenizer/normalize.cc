@@ -24,8 +24,8 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
       ++at;
       continue;
     }
-    const auto starter = std::find_if(
-        at, code_points.end(), [](utf8proc_int32_t c) { return combining_class(c) == 0; });
+    const auto starter = std::find_if(at, code_points.end(),
+                                      [](utf8proc_int32_t c) { return combining_class(c) == 0; });
     std::stable_sort(at, starter, [](utf8proc_int32_t a, utf8proc_int32_t b) {
       return combining_class(a) < combining_class(b);
     });
@@ -51,10 +51,9 @@ std::string to_nfc(std::string_view text) {
     // A canonical decomposition has at most four code points.
     utf8proc_int32_t parts[4];
     int boundary = 0;
-    const utf8proc_ssize_t count =
-        utf8proc_decompose_char(code_point, parts, 4,
-                                static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE),
-                                &boundary);
+    const utf8proc_ssize_t count = utf8proc_decompose_char(
+        code_point, parts, 4, static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE),
+        &boundary);
     if (count < 1 || count > 4) {  // not assigned: as it is
       code_points.push_back(code_point);
     } else {

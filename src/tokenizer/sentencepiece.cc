@@ -50,7 +50,8 @@ std::vector<float> read_scores(const gguf::File& file, std::size_t tokens) {
     throw Error(ErrorCode::invalid_file, fmt::format("{}: {}: {}", file.name(), kScores, what));
   };
   if (!scores) fail("the key is missing, but tokenizer.ggml.model is llama");
-  if (scores->size() != tokens) fail(fmt::format("{} scores for {} tokens", scores->size(), tokens));
+  if (scores->size() != tokens)
+    fail(fmt::format("{} scores for {} tokens", scores->size(), tokens));
   if (std::any_of(scores->begin(), scores->end(), [](float score) { return std::isnan(score); })) {
     fail("a score is not a number");
   }
@@ -121,8 +122,7 @@ SentencePieceTokenizer::Merges SentencePieceTokenizer::derive_merges(
   Merges merges{PairTable(splits.size()), PairFilter(splits.size())};
   for (std::size_t rank = 0; rank < splits.size(); ++rank) {
     const Split& split = splits[rank];
-    merges.pairs.insert(split.left, split.right,
-                        {static_cast<std::uint32_t>(rank), split.result});
+    merges.pairs.insert(split.left, split.right, {static_cast<std::uint32_t>(rank), split.result});
     merges.joints.insert(split.last, split.first);
   }
   return merges;

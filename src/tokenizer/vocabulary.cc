@@ -17,19 +17,20 @@ constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 // What models call the token that ends a turn or a text. Files often name only one of several as
 // EOS. They count where the vocabulary has them as control or user-defined tokens.
 constexpr std::array<std::string_view, 13> kEndNames = {
-    "<|eot_id|>",       // Llama 3
-    "<|eom_id|>",       // Llama 3.1, before a tool's answer
-    "<|end_of_text|>",  // Llama 3, Granite
-    "<|im_end|>",       // ChatML: Qwen, SmolLM, ...
-    "<|endoftext|>",    // GPT-2 and its descendants
-    "<|end|>",          // Phi-3
-    "<|return|>",       // gpt-oss
-    "<end_of_turn>",    // Gemma
-    "<turn|>",          // Gemma 4
-    "<|end_of_turn|>",  // OpenChat, Starling
+    "<|eot_id|>",             // Llama 3
+    "<|eom_id|>",             // Llama 3.1, before a tool's answer
+    "<|end_of_text|>",        // Llama 3, Granite
+    "<|im_end|>",             // ChatML: Qwen, SmolLM, ...
+    "<|endoftext|>",          // GPT-2 and its descendants
+    "<|end|>",                // Phi-3
+    "<|return|>",             // gpt-oss
+    "<end_of_turn>",          // Gemma
+    "<turn|>",                // Gemma 4
+    "<|end_of_turn|>",        // OpenChat, Starling
     "<|END_OF_TURN_TOKEN|>",  // Command R
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",  // DeepSeek
-    "<end_of_utterance>",  // SmolVLM
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",  // DeepSeek
+    "<end_of_utterance>",                                  // SmolVLM
 };
 
 [[noreturn]] void fail(const gguf::File& file, std::string_view key, std::string_view what) {

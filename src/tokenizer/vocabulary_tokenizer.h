@@ -53,9 +53,7 @@ class VocabularyTokenizer : public Tokenizer {
 
   // What one call of encode writes to.
   struct Call {
-    explicit Call(std::size_t text_bytes) : cache(text_bytes) {
-      ids.reserve(text_bytes / 4 + 2);
-    }
+    explicit Call(std::size_t text_bytes) : cache(text_bytes) { ids.reserve(text_bytes / 4 + 2); }
     std::vector<TokenId> ids;
     WordCache cache;
     Merger::Scratch merging;

@@ -48,6 +48,8 @@ struct Summary {
 // Destroying it cancels it. One thread may iterate; cancel() may be called from any.
 class Generation {
  public:
+  struct State;
+
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -64,9 +66,9 @@ class Generation {
 
    private:
     friend class Generation;
-    explicit Iterator(Generation* generation) : generation_(generation) {}
+    explicit Iterator(State* state) : state_(state) {}
     bool at_end() const;
-    Generation* generation_;
+    State* state_;
   };
 
   Generation(Generation&&) noexcept;
@@ -81,7 +83,6 @@ class Generation {
   // Waits for the end (dropping pieces not yet read) and gives the summary.
   const Summary& summary();
 
-  struct State;
   explicit Generation(std::shared_ptr<State> state);  // made by Model
 
  private:

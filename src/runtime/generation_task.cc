@@ -1,0 +1,141 @@
+#include "runtime/generation_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "edgerunner/error.h"
+#include "runtime/check_tokens.h"
+
+namespace edgerunner {
+namespace {
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+double rate(double count, double time) { return time > 0 ? count / time : 0; }
+
+}  // namespace
+
+GenerationTask::GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
+                               std::span<const TokenId> prompt, const GenerateOptions& options,
+                               std::stop_token stop)
+    : tokenizer_(tokenizer),
+      limits_(limits),
+      options_(options),
+      stop_(std::move(stop)),
+      sampler_(options.sampling, limits.vocab_size),
+      matcher_(options.stop),
+      tokens_(prompt.begin(), prompt.end()) {
+  check(prompt);
+  if (tokenizer != nullptr) decoder_.emplace(*tokenizer);
+  summary_.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
+  while (tokens_.size() > limits.context) shift_context();
+}
+
+void GenerationTask::check(std::span<const TokenId> prompt) const {
+  check_tokens(prompt, limits_.vocab_size);
+  if (tokenizer_ == nullptr && !options_.stop.empty()) {
+    throw Error(ErrorCode::unsupported,
+                "stop strings need a tokenizer, which this file has not; use stop_tokens");
+  }
+  if (options_.circular_context && options_.keep_tokens >= limits_.context) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("keep_tokens is {}; it must be less than the context of {} tokens",
+                            options_.keep_tokens, limits_.context));
+  }
+  if (!options_.circular_context && prompt.size() > limits_.context) {
+    throw Error(ErrorCode::context_full,
+                fmt::format("the prompt has {} tokens and the context holds {}; shorten it, or load "
+                            "the model with a longer context",
+                            prompt.size(), limits_.context));
+  }
+}
+
+bool GenerationTask::cancelled() const {
+  return state_->cancel_requested || stop_.stop_requested();
+}
+
+void GenerationTask::start(std::uint32_t reused) {
+  started_ = Clock::now();
+  summary_.reused_tokens = reused;
+}
+
+Task::Step GenerationTask::advance(std::span<float> logits) {
+  const std::uint64_t index = std::uint64_t{summary_.prompt_tokens} + sampled_;
+  const TokenId token = sampler_.sample(logits, tokens_, index);
+  ++sampled_;
+  measure();
+  if (ends(token)) return finish(FinishReason::stop);
+
+  tokens_.push_back(token);
+  summary_.tokens.push_back(token);
+  if (decoder_) emit(matcher_.push(decoder_->push(token)));
+  if (matcher_.stopped()) return finish(FinishReason::stop);
+  if (options_.max_tokens > 0 && sampled_ >= options_.max_tokens) {
+    return finish(FinishReason::length);
+  }
+  if (tokens_.size() <= limits_.context) return Step::append;
+  if (!options_.circular_context) return finish(FinishReason::context_full);
+  shift_context();
+  return Step::restart;
+}
+
+bool GenerationTask::ends(TokenId token) const {
+  if (std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), token) !=
+      options_.stop_tokens.end()) {
+    return true;
+  }
+  return tokenizer_ != nullptr && !options_.ignore_eos && tokenizer_->is_end_of_generation(token);
+}
+
+void GenerationTask::measure() {
+  const Clock::time_point now = Clock::now();
+  if (sampled_ == 1) {
+    first_token_ = now;
+    summary_.time_to_first_token_s = seconds(now - submitted_);
+    summary_.prefill_seconds = seconds(now - started_);
+    summary_.prefill_tps =
+        rate(summary_.prompt_tokens - summary_.reused_tokens, summary_.prefill_seconds);
+  } else {
+    summary_.decode_seconds = seconds(now - first_token_);
+    summary_.decode_tps = rate(sampled_ - 1, summary_.decode_seconds);
+  }
+}
+
+void GenerationTask::emit(std::string piece) {
+  if (!piece.empty()) state_->put(std::move(piece));
+}
+
+void GenerationTask::shift_context() {
+  const std::size_t kept = std::min<std::size_t>(options_.keep_tokens, tokens_.size() - 1);
+  const std::size_t dropped = (tokens_.size() - kept + 1) / 2;
+  const auto first = tokens_.begin() + static_cast<std::ptrdiff_t>(kept);
+  tokens_.erase(first, first + static_cast<std::ptrdiff_t>(dropped));
+  ++summary_.context_shifts;
+}
+
+Task::Step GenerationTask::finish(FinishReason reason) {
+  if (decoder_ && !matcher_.stopped()) {
+    emit(matcher_.push(decoder_->finish()));
+    emit(matcher_.finish());
+  }
+  summary_.finish_reason = reason;
+  summary_.generated_tokens = static_cast<std::uint32_t>(summary_.tokens.size());
+  state_->end(std::move(summary_));
+  return Step::done;
+}
+
+void GenerationTask::cancel() noexcept {
+  try {
+    finish(FinishReason::cancelled);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void GenerationTask::fail(const std::exception_ptr& error) noexcept { state_->end_with(error); }
+
+}  // namespace edgerunner

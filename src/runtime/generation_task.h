@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "edgerunner/generation.h"
+#include "edgerunner/tokenizer.h"
+#include "runtime/generation_state.h"
+#include "runtime/sampler.h"
+#include "runtime/stop_matcher.h"
+#include "runtime/task.h"
+
+namespace edgerunner {
+
+// What a generation needs to know of its model.
+struct GenerationLimits {
+  std::uint32_t vocab_size = 0;
+  std::uint32_t context = 0;
+};
+
+// A generation on the scheduler's thread: samples, detokenises, looks for stops and hands pieces of
+// text to its consumer.
+class GenerationTask : public Task {
+ public:
+  // `tokenizer` may be null: then there is no text. Throws Error(invalid_argument) naming the
+  // option, Error(context_full) for a prompt that is too long, Error(unsupported) for stop strings
+  // without a tokenizer.
+  GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
+                 std::span<const TokenId> prompt, const GenerateOptions& options,
+                 std::stop_token stop);
+
+  const std::shared_ptr<Generation::State>& state() const { return state_; }
+
+  std::span<const TokenId> tokens() const override { return tokens_; }
+  bool cancelled() const override;
+  void start(std::uint32_t reused) override;
+  Step advance(std::span<float> logits) override;
+  void cancel() noexcept override;
+  void fail(const std::exception_ptr& error) noexcept override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void check(std::span<const TokenId> prompt) const;
+  bool ends(TokenId token) const;
+  void measure();
+  void emit(std::string piece);
+  void shift_context();
+  Step finish(FinishReason reason);
+
+  const Tokenizer* tokenizer_;
+  GenerationLimits limits_;
+  GenerateOptions options_;
+  std::stop_token stop_;
+  std::shared_ptr<Generation::State> state_ = std::make_shared<Generation::State>();
+  Sampler sampler_;
+  std::optional<StreamDecoder> decoder_;
+  StopMatcher matcher_;
+  std::vector<TokenId> tokens_;
+  Summary summary_;
+  std::uint32_t sampled_ = 0;  // the token that ends it too
+  Clock::time_point submitted_ = Clock::now();
+  Clock::time_point started_;
+  Clock::time_point first_token_;
+};
+
+}  // namespace edgerunner

@@ -1,0 +1,253 @@
+#include "runtime/scheduler.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "edgerunner/error.h"
+
+namespace edgerunner {
+
+Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
+    : executor_(executor),
+      options_(options),
+      cache_(executor, options.window),
+      logits_(std::size_t{options.max_sequences} * options.vocab_size) {
+  running_.reserve(options.max_sequences);
+  thread_ = std::thread(&Scheduler::work, this);
+}
+
+Scheduler::~Scheduler() { stop(); }
+
+void Scheduler::submit(std::shared_ptr<Task> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      inbox_.push_back({.task = std::move(task), .number = ++submitted_});
+      wake_.notify_one();
+      return;
+    }
+  }
+  task->fail(std::make_exception_ptr(
+      Error(ErrorCode::cancelled, "the model has been destroyed; load it again to use it")));
+}
+
+void Scheduler::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  cancelled_up_to_ = submitted_;
+}
+
+void Scheduler::forget_unused() {
+  std::future<void> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    done = forget_requests_.emplace_back().get_future();
+    wake_.notify_one();
+  }
+  done.wait();
+}
+
+void Scheduler::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    cancelled_up_to_ = submitted_;
+    wake_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Scheduler::work() {
+  while (take_in()) {
+    drop_cancelled();
+    admit();
+    plan();
+    if (!planned_.empty()) run(planned_);
+    std::erase_if(running_, [](const Entry& entry) { return entry.task == nullptr; });
+  }
+  drop_cancelled();
+}
+
+// Takes what others have asked for, and sleeps while there is nothing to do. False: time to stop.
+bool Scheduler::take_in() {
+  std::vector<std::promise<void>> forget_requests;
+  bool go_on = true;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] {
+      return stopping_ || !inbox_.empty() || !forget_requests_.empty() || !waiting_.empty() ||
+             !running_.empty();
+    });
+    std::move(inbox_.begin(), inbox_.end(), std::back_inserter(waiting_));
+    inbox_.clear();
+    forget_requests.swap(forget_requests_);
+    cancel_seen_ = cancelled_up_to_;
+    go_on = !stopping_;
+  }
+  if (!forget_requests.empty()) cache_.forget_unused();
+  for (std::promise<void>& request : forget_requests) request.set_value();
+  return go_on;
+}
+
+void Scheduler::drop_cancelled() {
+  const auto drop = [this](Entry& entry) {
+    if (entry.number > cancel_seen_ && !entry.task->cancelled()) return false;
+    const std::shared_ptr<Task> task = std::move(entry.task);
+    cache_.release(entry.cache);
+    task->cancel();
+    return true;
+  };
+  std::erase_if(waiting_, drop);
+  std::erase_if(running_, drop);
+}
+
+void Scheduler::admit() {
+  while (!waiting_.empty() && running_.size() < options_.max_sequences) {
+    Entry& next = waiting_.front();
+    if (!running_.empty() && !cache_.fits(next.task->tokens())) return;
+    Entry entry = std::move(next);
+    waiting_.pop_front();
+    try {
+      const std::uint32_t reused = cache_.acquire(entry.cache, entry.task->tokens());
+      if (!std::exchange(entry.started, true)) entry.task->start(reused);
+    } catch (...) {
+      fail(entry, std::current_exception());
+      continue;
+    }
+    const auto place =
+        std::find_if(running_.begin(), running_.end(),
+                     [&entry](const Entry& other) { return other.number > entry.number; });
+    running_.insert(place, std::move(entry));
+  }
+}
+
+// Decides how many rows each sequence gets, and gets their pages.
+void Scheduler::plan() {
+  share_prefill();
+  secure_pages();
+  planned_.clear();
+  for (Entry& entry : running_) {
+    if (entry.rows > 0) planned_.push_back(&entry);
+  }
+}
+
+// A sequence that lacks one token gets its row. The others share the chunk evenly; what a short one
+// leaves goes to the longer ones.
+void Scheduler::share_prefill() {
+  std::vector<Entry*>& prompts = planned_;
+  prompts.clear();
+  for (Entry& entry : running_) {
+    entry.rows = static_cast<std::uint32_t>(entry.task->tokens().size()) - entry.cache.length();
+    if (entry.rows > 1) prompts.push_back(&entry);
+  }
+  std::stable_sort(prompts.begin(), prompts.end(),
+                   [](const Entry* a, const Entry* b) { return a->rows < b->rows; });
+  std::uint32_t left = options_.prefill_chunk;
+  auto sharers = static_cast<std::uint32_t>(prompts.size());
+  for (Entry* entry : prompts) {
+    const std::uint32_t share = (left + sharers - 1) / sharers;
+    entry->rows = std::min(entry->rows, share);
+    left -= entry->rows;
+    --sharers;
+  }
+}
+
+// Pages for all rows, the oldest sequence's first. Where there are none left, the youngest gives
+// its pages up, be it the one that asks.
+void Scheduler::secure_pages() {
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    while (!cache_.reserve(running_[i].cache, running_[i].rows)) {
+      const std::size_t youngest = running_.size() - 1;
+      if (youngest == 0) {
+        fail(running_[0], std::make_exception_ptr(Error(
+                              ErrorCode::context_full,
+                              "the KV cache has too few pages for this sequence; load the model "
+                              "with a longer context")));
+        running_.clear();
+        return;
+      }
+      postpone(youngest);
+      if (youngest == i) return;
+    }
+  }
+}
+
+void Scheduler::postpone(std::size_t index) {
+  Entry entry = std::move(running_[index]);
+  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+  cache_.release(entry.cache);
+  const auto place =
+      std::find_if(waiting_.begin(), waiting_.end(),
+                   [&entry](const Entry& other) { return other.number > entry.number; });
+  waiting_.insert(place, std::move(entry));
+}
+
+void Scheduler::run(std::span<Entry* const> entries) {
+  tokens_.clear();
+  slices_.clear();
+  logit_rows_.clear();
+  for (const Entry* entry : entries) {
+    const auto all = entry->task->tokens();
+    const std::uint32_t start = entry->cache.length();
+    const auto rows = all.subspan(start, entry->rows);
+    tokens_.insert(tokens_.end(), rows.begin(), rows.end());
+    slices_.push_back({.rows = entry->rows, .start = start, .pages = entry->cache.pages()});
+    if (start + entry->rows == all.size()) {
+      logit_rows_.push_back(static_cast<std::uint32_t>(tokens_.size() - 1));
+    }
+  }
+  const std::span<float> logits =
+      std::span(logits_).first(logit_rows_.size() * options_.vocab_size);
+  try {
+    executor_.forward({.tokens = tokens_, .sequences = slices_, .logit_rows = logit_rows_},
+                      logits);
+  } catch (...) {
+    if (entries.size() == 1) {
+      fail(*entries[0], std::current_exception());
+    } else {
+      run_each_alone(entries);
+    }
+    return;
+  }
+  std::size_t row = 0;
+  for (Entry* entry : entries) {
+    const auto all = entry->task->tokens();
+    cache_.commit(entry->cache, all.subspan(entry->cache.length(), entry->rows));
+    if (entry->cache.length() < all.size()) continue;
+    deliver(*entry, logits.subspan(row++ * options_.vocab_size, options_.vocab_size));
+  }
+}
+
+// Finds out whose rows made a forward pass fail, so that only that sequence ends.
+void Scheduler::run_each_alone(std::span<Entry* const> entries) {
+  for (Entry* const entry : entries) run(std::span(&entry, 1));
+}
+
+void Scheduler::deliver(Entry& entry, std::span<float> logits) {
+  Task::Step step = Task::Step::done;
+  try {
+    step = entry.task->advance(logits);
+    if (step == Task::Step::restart) {
+      cache_.release(entry.cache);
+      cache_.acquire(entry.cache, entry.task->tokens());
+    }
+  } catch (...) {
+    fail(entry, std::current_exception());
+    return;
+  }
+  if (step == Task::Step::done) retire(entry);
+}
+
+void Scheduler::retire(Entry& entry) {
+  cache_.release(entry.cache);
+  entry.task.reset();
+}
+
+void Scheduler::fail(Entry& entry, const std::exception_ptr& error) {
+  const std::shared_ptr<Task> task = std::move(entry.task);
+  cache_.release(entry.cache);
+  task->fail(error);
+}
+
+}  // namespace edgerunner

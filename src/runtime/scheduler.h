@@ -1,0 +1,98 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "backend/executor.h"
+#include "runtime/kv_cache.h"
+#include "runtime/task.h"
+
+namespace edgerunner {
+
+struct SchedulerOptions {
+  std::uint32_t vocab_size = 0;
+  std::uint32_t prefill_chunk = 512;  // most prompt rows of one forward pass
+  std::uint32_t max_sequences = 8;    // that run at once; others wait
+  std::uint32_t window = 0;           // DecoderSpec::common_window()
+};
+
+// Continuous batching on one thread, which alone uses the executor. Each step runs one forward pass
+// over the next token of every running sequence and a chunk of the prompts that aren't computed
+// yet, shared out evenly among them. It sleeps while there is nothing to do.
+//
+// When pages run out, the sequence that was submitted last gives its up and waits to be computed
+// again, which changes nothing but its time: the one submitted first always comes to its end.
+class Scheduler {
+ public:
+  // The executor must outlive the scheduler, or at least stop(), and be made with
+  // max_rows >= prefill_chunk + max_sequences and max_logit_rows >= max_sequences.
+  Scheduler(Executor& executor, const SchedulerOptions& options);
+  ~Scheduler();
+
+  void submit(std::shared_ptr<Task> task);
+
+  // Cancels every task submitted so far.
+  void cancel_all();
+
+  // Forgets cached pages that no task uses; returns when it is done.
+  void forget_unused();
+
+  // Cancels everything and ends the thread. Tasks submitted later fail with Error(cancelled).
+  void stop();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Task> task;
+    std::uint64_t number = 0;  // in order of submission
+    bool started = false;
+    KvCache::Sequence cache;
+    std::uint32_t rows = 0;  // in the coming forward pass
+  };
+
+  void work();
+  bool take_in();
+  void drop_cancelled();
+  void admit();
+  void plan();
+  void share_prefill();
+  void secure_pages();
+  void run(std::span<Entry* const> entries);
+  void run_each_alone(std::span<Entry* const> entries);
+  void deliver(Entry& entry, std::span<float> logits);
+  void retire(Entry& entry);
+  void fail(Entry& entry, const std::exception_ptr& error);
+  void postpone(std::size_t index);
+
+  Executor& executor_;
+  SchedulerOptions options_;
+  KvCache cache_;
+
+  // The thread's own.
+  std::deque<Entry> waiting_;    // by number
+  std::vector<Entry> running_;   // by number; an entry without a task has ended
+  std::vector<Entry*> planned_;  // entries of running_ that have rows
+  std::vector<TokenId> tokens_;
+  std::vector<SequenceSlice> slices_;
+  std::vector<std::uint32_t> logit_rows_;
+  std::vector<float> logits_;  // [max_sequences, vocab_size]
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  std::vector<Entry> inbox_;
+  std::vector<std::promise<void>> forget_requests_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t cancelled_up_to_ = 0;  // tasks with a number up to this are to be cancelled
+  bool stopping_ = false;
+
+  std::uint64_t cancel_seen_ = 0;  // the thread's copy of cancelled_up_to_
+  std::thread thread_;
+};
+
+}  // namespace edgerunner

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <span>
+
+#include "edgerunner/types.h"
+
+namespace edgerunner {
+
+// A sequence that a scheduler brings forward: it computes the tokens, hands over the logits after
+// the last, and goes on as the task decides. Everything is called on the scheduler's thread, except
+// that `fail` is called by Scheduler::submit where the scheduler has stopped. One of advance (with
+// Step::done), cancel and fail is the last call.
+class Task {
+ public:
+  enum class Step {
+    append,   // tokens() has grown; what was computed still holds
+    restart,  // tokens() has changed otherwise
+    done,
+  };
+
+  virtual ~Task() = default;
+
+  virtual std::span<const TokenId> tokens() const = 0;  // never empty
+  virtual bool cancelled() const = 0;                   // asked before each forward pass
+
+  // Computing begins; the first `reused` tokens were found in the cache. Called once.
+  virtual void start(std::uint32_t reused) = 0;
+
+  // Logits after the last token, [vocab_size], to be used as scratch. What it throws ends this task
+  // alone.
+  virtual Step advance(std::span<float> logits) = 0;
+
+  virtual void cancel() noexcept = 0;
+  virtual void fail(const std::exception_ptr& error) noexcept = 0;
+};
+
+}  // namespace edgerunner

@@ -76,6 +76,8 @@ class Model {
   using PieceCallback = std::function<bool(std::string_view piece)>;
   Summary generate(std::string_view prompt, const PieceCallback& on_piece,
                    const GenerateOptions& options = {}, std::stop_token stop = {});
+  Summary generate(std::span<const TokenId> prompt, const PieceCallback& on_piece,
+                   const GenerateOptions& options = {}, std::stop_token stop = {});
 
   Session session();
 

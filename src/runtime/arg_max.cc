@@ -31,8 +31,8 @@ bool all_finite(std::span<const float> logits) {
   constexpr std::uint32_t kExponent = 0x7F800000U;  // all ones: infinity or NaN
   std::uint32_t bad = 0;
   for (const float value : logits) {
-    bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) ==
-                                      kExponent);
+    bad |=
+        static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
   }
   return bad == 0;
 }

@@ -25,8 +25,8 @@ struct Generation::State {
   const Summary& wait();
 
   std::atomic<bool> cancel_requested = false;
-  std::string current;   // the consumer's
-  bool at_end = false;   // the consumer's
+  std::string current;  // the consumer's
+  bool at_end = false;  // the consumer's
 
  private:
   std::mutex mutex_;

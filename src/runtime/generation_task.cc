@@ -47,10 +47,11 @@ void GenerationTask::check(std::span<const TokenId> prompt) const {
                             options_.keep_tokens, limits_.context));
   }
   if (!options_.circular_context && prompt.size() > limits_.context) {
-    throw Error(ErrorCode::context_full,
-                fmt::format("the prompt has {} tokens and the context holds {}; shorten it, or load "
-                            "the model with a longer context",
-                            prompt.size(), limits_.context));
+    throw Error(
+        ErrorCode::context_full,
+        fmt::format("the prompt has {} tokens and the context holds {}; shorten it, or load "
+                    "the model with a longer context",
+                    prompt.size(), limits_.context));
   }
 }
 
@@ -61,6 +62,7 @@ bool GenerationTask::cancelled() const {
 void GenerationTask::start(std::uint32_t reused) {
   started_ = Clock::now();
   summary_.reused_tokens = reused;
+  to_compute_ = static_cast<std::uint32_t>(tokens_.size()) - reused;
 }
 
 Task::Step GenerationTask::advance(std::span<float> logits) {
@@ -97,8 +99,7 @@ void GenerationTask::measure() {
     first_token_ = now;
     summary_.time_to_first_token_s = seconds(now - submitted_);
     summary_.prefill_seconds = seconds(now - started_);
-    summary_.prefill_tps =
-        rate(summary_.prompt_tokens - summary_.reused_tokens, summary_.prefill_seconds);
+    summary_.prefill_tps = rate(to_compute_, summary_.prefill_seconds);
   } else {
     summary_.decode_seconds = seconds(now - first_token_);
     summary_.decode_tps = rate(sampled_ - 1, summary_.decode_seconds);

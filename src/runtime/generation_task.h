@@ -64,7 +64,8 @@ class GenerationTask : public Task {
   StopMatcher matcher_;
   std::vector<TokenId> tokens_;
   Summary summary_;
-  std::uint32_t sampled_ = 0;  // the token that ends it too
+  std::uint32_t to_compute_ = 0;  // prompt tokens that were not in the cache
+  std::uint32_t sampled_ = 0;     // tokens, the one that ends it too
   Clock::time_point submitted_ = Clock::now();
   Clock::time_point started_;
   Clock::time_point first_token_;

@@ -31,8 +31,7 @@ std::uint32_t KvCache::acquire(Sequence& sequence, std::span<const TokenId> toke
   std::span<const TokenId> rest = tokens.first(tokens.size() - 1);
   while (rest.size() >= kPageTokens) {
     const auto wanted = rest.first(kPageTokens);
-    const PageId page =
-        find_full(sequence.parent_, chained_hash(sequence.hash_, wanted), wanted);
+    const PageId page = find_full(sequence.parent_, chained_hash(sequence.hash_, wanted), wanted);
     if (page == kNoPage) break;
     attach_full(sequence, page);
     rest = rest.subspan(kPageTokens);
@@ -97,8 +96,8 @@ bool KvCache::fits(std::span<const TokenId> tokens) const {
 bool KvCache::reserve(Sequence& sequence, std::uint32_t rows) {
   if (window_ > 0 && sequence.length_ + 1 > window_) {
     const std::uint32_t first_seen = sequence.length_ + 1 - window_;
-    const std::uint32_t passed = std::min(first_seen / kPageTokens,
-                                          static_cast<std::uint32_t>(sequence.pages_.size()));
+    const std::uint32_t passed =
+        std::min(first_seen / kPageTokens, static_cast<std::uint32_t>(sequence.pages_.size()));
     if (passed > sequence.passed_) ++clock_;
     for (; sequence.passed_ < passed; ++sequence.passed_) {
       unreference(sequence.pages_[sequence.passed_]);

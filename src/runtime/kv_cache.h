@@ -28,15 +28,15 @@ class KvCache {
   // A sequence's place in the cache. It begins empty and must be released by its cache.
   class Sequence {
    public:
-    std::uint32_t length() const { return length_; }              // tokens computed
+    std::uint32_t length() const { return length_; }  // tokens computed
     std::span<const PageId> pages() const { return pages_; }
 
    private:
     friend class KvCache;
-    std::vector<PageId> pages_;     // kNoPage where the window has passed
+    std::vector<PageId> pages_;  // kNoPage where the window has passed
     std::uint32_t length_ = 0;
-    std::uint32_t passed_ = 0;      // leading entries of pages_ that are kNoPage
-    std::uint64_t parent_ = 0;      // content of the last full page
+    std::uint32_t passed_ = 0;        // leading entries of pages_ that are kNoPage
+    std::uint64_t parent_ = 0;        // content of the last full page
     std::uint64_t hash_ = kRootHash;  // and its chained hash
   };
 
@@ -89,7 +89,9 @@ class KvCache {
   void reference(PageId page);
   void unreference(PageId page);
   void forget(PageId page);
-  std::uint32_t page_index(const Sequence& sequence) const { return sequence.length_ / kPageTokens; }
+  std::uint32_t page_index(const Sequence& sequence) const {
+    return sequence.length_ / kPageTokens;
+  }
 
   Executor& executor_;
   std::uint32_t window_;

@@ -16,8 +16,8 @@ namespace {
 
 void require(bool ok, std::string_view option, double value, std::string_view range) {
   if (ok) return;
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} is {}; it must be {}", option, value,
-                                                       range));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} is {}; it must be {}", option, value, range));
 }
 
 }  // namespace

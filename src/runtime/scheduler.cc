@@ -115,9 +115,9 @@ void Scheduler::admit() {
       fail(entry, std::current_exception());
       continue;
     }
-    const auto place =
-        std::find_if(running_.begin(), running_.end(),
-                     [&entry](const Entry& other) { return other.number > entry.number; });
+    const auto place = std::find_if(running_.begin(), running_.end(), [&entry](const Entry& other) {
+      return other.number > entry.number;
+    });
     running_.insert(place, std::move(entry));
   }
 }
@@ -177,9 +177,9 @@ void Scheduler::postpone(std::size_t index) {
   Entry entry = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
   cache_.release(entry.cache);
-  const auto place =
-      std::find_if(waiting_.begin(), waiting_.end(),
-                   [&entry](const Entry& other) { return other.number > entry.number; });
+  const auto place = std::find_if(waiting_.begin(), waiting_.end(), [&entry](const Entry& other) {
+    return other.number > entry.number;
+  });
   waiting_.insert(place, std::move(entry));
 }
 
@@ -200,8 +200,7 @@ void Scheduler::run(std::span<Entry* const> entries) {
   const std::span<float> logits =
       std::span(logits_).first(logit_rows_.size() * options_.vocab_size);
   try {
-    executor_.forward({.tokens = tokens_, .sequences = slices_, .logit_rows = logit_rows_},
-                      logits);
+    executor_.forward({.tokens = tokens_, .sequences = slices_, .logit_rows = logit_rows_}, logits);
   } catch (...) {
     if (entries.size() == 1) {
       fail(*entries[0], std::current_exception());

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "edgerunner/error.h"
 #include "base/utf8.h"
+#include "edgerunner/error.h"
 
 namespace edgerunner {
 namespace {

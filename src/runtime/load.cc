@@ -1,0 +1,86 @@
+#include <utility>
+
+#include "base/memory.h"
+#include "edgerunner/error.h"
+#include "edgerunner/model.h"
+#include "runtime/memory_plan.h"
+#include "runtime/model_state.h"
+#include "tokenizer/load.h"
+
+namespace edgerunner {
+namespace {
+
+MemoryNeed memory_need(BackendKind backend, const DecoderSpec& spec,
+                       const ExecutorOptions& options) {
+  return backend == BackendKind::reference ? reference_memory_need(spec, options)
+                                           : cpu_memory_need(spec, options);
+}
+
+std::unique_ptr<Executor> make_executor(BackendKind backend, const Decoder& decoder,
+                                        const ExecutorOptions& options) {
+  return backend == BackendKind::reference ? make_reference_executor(decoder, options)
+                                           : make_cpu_executor(decoder, options);
+}
+
+ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
+  const DecoderSpec& spec = state.decoder.spec;
+  ModelInfo info;
+  info.architecture = spec.architecture;
+  info.name = spec.name;
+  for (const gguf::Tensor& tensor : state.file->tensors()) info.parameters += tensor.elements();
+  info.file_bytes = state.file->bytes();
+  info.cache_bytes = plan.cache_bytes;
+  info.scratch_bytes = plan.scratch_bytes;
+  info.vocab_size = spec.vocab_size;
+  info.trained_context = spec.context_length;
+  info.context = plan.context;
+  const ExecutorInfo& executor = state.executor->info();
+  info.backend = executor.backend;
+  info.isa = executor.isa;
+  info.kernels = executor.kernels;
+  info.threads = executor.threads;
+  return info;
+}
+
+}  // namespace
+
+Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
+  const auto report = [&options](double fraction) {
+    if (options.progress) options.progress(fraction);
+  };
+  report(0);
+  auto state = std::make_unique<State>();
+  state->file = gguf::File::open(path);
+  report(0.2);
+  state->decoder = read_decoder(*state->file);
+  report(0.4);
+  const DecoderSpec& spec = state->decoder.spec;
+
+  MemoryPlanInput input;
+  input.weights_bytes = state->file->bytes();
+  input.trained_context = spec.context_length;
+  input.vocab_size = spec.vocab_size;
+  input.available = options.memory_limit > 0 ? options.memory_limit : available_memory();
+  input.need = [&](const ExecutorOptions& wanted) {
+    return memory_need(options.backend, spec, wanted);
+  };
+  const MemoryPlan plan = plan_memory(options, input);
+
+  state->file->will_need();
+  if (state->file->find("tokenizer.ggml.model") != nullptr) {
+    state->tokenizer = load_tokenizer(*state->file);
+  }
+  report(0.7);
+  state->executor = make_executor(options.backend, state->decoder, plan.executor);
+  state->info = describe(*state, plan);
+  SchedulerOptions scheduling;
+  scheduling.vocab_size = spec.vocab_size;
+  scheduling.prefill_chunk = plan.executor.max_rows - options.max_sequences;
+  scheduling.max_sequences = options.max_sequences;
+  scheduling.window = spec.common_window();
+  state->scheduler = std::make_shared<Scheduler>(*state->executor, scheduling);
+  report(1);
+  return Model(std::move(state));
+}
+
+}  // namespace edgerunner

@@ -1,0 +1,135 @@
+#include "runtime/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/cpu_features.h"
+#include "edgerunner/error.h"
+
+namespace edgerunner {
+namespace {
+
+constexpr std::uint32_t kPagesForFurtherSequence = 8;
+
+void require_range(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} is {}; it must be from {} to {}", option, value, low, high));
+}
+
+void check_options(const ModelOptions& options, std::uint32_t trained_context) {
+  require_range("threads", options.threads, 0, 1024);
+  require_range("prefill_chunk", options.prefill_chunk, 1, 65536);
+  require_range("max_sequences", options.max_sequences, 1, 1024);
+  if (options.context > trained_context) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a context of {} tokens is wanted, but the model was trained for {}; "
+                            "ask for at most that",
+                            options.context, trained_context));
+  }
+}
+
+// Pages that a context needs, and those that are good to have beside them.
+struct Pages {
+  std::uint32_t needed;
+  std::uint32_t further;
+};
+
+Pages pages_for(std::uint32_t context, std::uint32_t max_sequences) {
+  const std::uint32_t needed = (context + kPageTokens - 1) / kPageTokens;
+  const std::uint32_t others = max_sequences - 1;
+  const std::uint64_t wanted =
+      std::max<std::uint64_t>(needed, std::uint64_t{kPagesForFurtherSequence} * others);
+  const std::uint64_t useful = std::uint64_t{needed} * others;
+  return {needed, static_cast<std::uint32_t>(std::min(wanted, useful))};
+}
+
+class Planner {
+ public:
+  Planner(const ModelOptions& options, const MemoryPlanInput& input)
+      : options_(options), input_(input) {}
+
+  MemoryPlan plan(std::uint32_t context, bool with_further_pages) const {
+    const Pages pages = pages_for(context, options_.max_sequences);
+    MemoryPlan plan;
+    plan.context = context;
+    const std::uint32_t chunk = std::min(options_.prefill_chunk, context);
+    plan.executor = {
+        .precision = options_.precision,
+        .kv = options_.kv,
+        .threads = options_.threads > 0 ? options_.threads : available_cores(),
+        .max_rows = chunk + options_.max_sequences,
+        .max_logit_rows = options_.max_sequences,
+        .pages = pages.needed + (with_further_pages ? pages.further : 0),
+        .max_context = context,
+    };
+    const MemoryNeed need = input_.need(plan.executor);
+    plan.weights_bytes = input_.weights_bytes;
+    plan.cache_bytes = need.cache_bytes;
+    plan.scratch_bytes = need.scratch_bytes +
+                         std::uint64_t{options_.max_sequences} * input_.vocab_size * sizeof(float);
+    return plan;
+  }
+
+  static std::uint64_t total(const MemoryPlan& plan) {
+    return plan.weights_bytes + plan.cache_bytes + plan.scratch_bytes;
+  }
+
+  bool fits(const MemoryPlan& plan) const {
+    return !input_.available || total(plan) <= *input_.available;
+  }
+
+  // The longest context up to `limit` that fits, in whole pages unless it is the limit; 0: none.
+  std::uint32_t longest(std::uint32_t limit) const {
+    if (fits(plan(limit, false))) return limit;
+    std::uint32_t fitting = 0;  // pages
+    std::uint32_t excessive = (limit + kPageTokens - 1) / kPageTokens;
+    while (excessive - fitting > 1) {
+      const std::uint32_t middle = fitting + (excessive - fitting) / 2;
+      (fits(plan(middle * kPageTokens, false)) ? fitting : excessive) = middle;
+    }
+    return fitting * kPageTokens;
+  }
+
+  [[noreturn]] void refuse(const MemoryPlan& plan, std::uint32_t longest_context) const {
+    constexpr double kMebibyte = 1 << 20;
+    const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMebibyte; };
+    const std::string advice =
+        longest_context > 0
+            ? fmt::format("a context of {} tokens would fit", longest_context)
+            : std::string("no context would fit; free memory or take a smaller model");
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format(
+            "the model does not fit with a context of {} tokens: it takes {:.1f} MiB "
+            "(weights {:.1f}, cache {:.1f}, scratch {:.1f}) and {:.1f} MiB are available; {}",
+            plan.context, mib(total(plan)), mib(plan.weights_bytes), mib(plan.cache_bytes),
+            mib(plan.scratch_bytes), mib(input_.available.value_or(0)), advice));
+  }
+
+ private:
+  const ModelOptions& options_;
+  const MemoryPlanInput& input_;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input) {
+  check_options(options, input.trained_context);
+  const Planner planner(options, input);
+  std::uint32_t context = options.context;
+  if (context == 0) {
+    const std::uint32_t wanted = std::min(input.trained_context, kDefaultContext);
+    context = planner.longest(wanted);
+    if (context == 0) planner.refuse(planner.plan(wanted, false), 0);
+  }
+  const MemoryPlan generous = planner.plan(context, true);
+  if (planner.fits(generous)) return generous;
+  const MemoryPlan least = planner.plan(context, false);
+  if (planner.fits(least)) return least;
+  planner.refuse(least, planner.longest(context));
+}
+
+}  // namespace edgerunner

@@ -1,0 +1,94 @@
+#include "edgerunner/model.h"
+
+#include <utility>
+
+#include "edgerunner/error.h"
+#include "runtime/generation_task.h"
+#include "runtime/model_state.h"
+#include "runtime/session_state.h"
+
+namespace edgerunner {
+namespace {
+
+std::vector<TokenId> encode_prompt(const Model& model, std::string_view prompt) {
+  return model.tokenizer().encode(prompt, {.add_special = true, .parse_special = true});
+}
+
+Summary consume(Generation generation, const Model::PieceCallback& on_piece) {
+  for (const std::string& piece : generation) {
+    if (on_piece(piece)) continue;
+    generation.cancel();
+    break;
+  }
+  return generation.summary();
+}
+
+}  // namespace
+
+Model make_model(std::unique_ptr<Executor> executor, std::unique_ptr<Tokenizer> tokenizer,
+                 const ModelInfo& info, const SchedulerOptions& options) {
+  auto state = std::make_unique<Model::State>();
+  state->tokenizer = std::move(tokenizer);
+  state->executor = std::move(executor);
+  state->info = info;
+  state->scheduler = std::make_shared<Scheduler>(*state->executor, options);
+  return Model(std::move(state));
+}
+
+Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+std::future<Model> Model::load_async(std::filesystem::path path, ModelOptions options) {
+  return std::async(std::launch::async, [path = std::move(path), options = std::move(options)] {
+    return load(path, options);
+  });
+}
+
+const Tokenizer& Model::tokenizer() const {
+  if (state_->tokenizer) return *state_->tokenizer;
+  throw Error(ErrorCode::unsupported,
+              "the model file has no tokenizer; hand over token ids instead of text");
+}
+
+const ModelInfo& Model::info() const { return state_->info; }
+
+Generation Model::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
+                           std::stop_token stop) {
+  const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
+                                .context = state_->info.context};
+  const auto task = std::make_shared<GenerationTask>(state_->tokenizer.get(), limits, prompt,
+                                                     options, std::move(stop));
+  state_->scheduler->submit(task);
+  return Generation(task->state());
+}
+
+Generation Model::generate(std::string_view prompt, const GenerateOptions& options,
+                           std::stop_token stop) {
+  return generate(encode_prompt(*this, prompt), options, std::move(stop));
+}
+
+Summary Model::generate(std::string_view prompt, const PieceCallback& on_piece,
+                        const GenerateOptions& options, std::stop_token stop) {
+  return consume(generate(prompt, options, std::move(stop)), on_piece);
+}
+
+Summary Model::generate(std::span<const TokenId> prompt, const PieceCallback& on_piece,
+                        const GenerateOptions& options, std::stop_token stop) {
+  return consume(generate(prompt, options, std::move(stop)), on_piece);
+}
+
+Session Model::session() {
+  return Session(std::make_unique<Session::State>(state_->scheduler, state_->info.vocab_size,
+                                                  state_->info.context));
+}
+
+void Model::cancel_all() { state_->scheduler->cancel_all(); }
+
+void Model::trim_memory() {
+  state_->scheduler->forget_unused();
+  if (state_->file) state_->file->dont_need();
+}
+
+}  // namespace edgerunner

@@ -13,8 +13,8 @@ namespace edgerunner::gguf {
 template <typename... Arguments>
 [[noreturn]] void fail(ErrorCode code, std::string_view file, fmt::format_string<Arguments...> text,
                        Arguments&&... arguments) {
-  throw Error(
-      code, fmt::format("'{}': ", file) + fmt::format(text, std::forward<Arguments>(arguments)...));
+  throw Error(code,
+              fmt::format("{}: ", file) + fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace edgerunner::gguf

@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "expect_error.h"
-#include "file_builder.h"
 #include "gguf/file.h"
+#include "support/expect_error.h"
+#include "support/file_builder.h"
 #include "support/shared_data.h"
 #include "support/temporary_folder.h"
 #include "support/touch_file.h"
@@ -29,7 +29,7 @@ TEST(CutFile, IsRefusedAtEveryLength) {
     // A copy of that very size, so that a sanitizer sees the first byte past the end
     const std::vector<std::byte> cut(builder.bytes().begin(),
                                      builder.bytes().begin() + static_cast<std::ptrdiff_t>(length));
-    expect_error(ErrorCode::invalid_file, "'cut.gguf'", [&] { File::view(cut, "cut.gguf"); });
+    expect_error(ErrorCode::invalid_file, "cut.gguf: ", [&] { File::view(cut, "cut.gguf"); });
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "file_builder.h"
+#include "support/file_builder.h"
 #include "support/shared_data.h"
 
 namespace edgerunner {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "edgerunner/error.h"
-#include "file_builder.h"
 #include "gguf/file.h"
+#include "support/file_builder.h"
 #include "support/mutate.h"
 #include "support/touch_file.h"
 

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <fstream>
 
-#include "expect_error.h"
-#include "file_builder.h"
 #include "gguf/file.h"
+#include "support/expect_error.h"
+#include "support/file_builder.h"
 #include "support/shared_data.h"
 #include "support/temporary_folder.h"
 #include "support/touch_file.h"
@@ -57,7 +57,7 @@ TEST(FileOpen, SaysWhatCannotBeOpened) {
 TEST(FileOpen, RefusesEmptyAndTextFiles) {
   const TemporaryFolder folder;
   std::ofstream(folder / "empty.gguf").close();
-  expect_error(ErrorCode::invalid_file, "empty.gguf': the file is empty",
+  expect_error(ErrorCode::invalid_file, "empty.gguf: the file is empty",
                [&] { File::open(folder / "empty.gguf"); });
   std::ofstream(folder / "text.gguf") << "Not a model.\n";
   expect_error(ErrorCode::invalid_file, "not a GGUF file",

@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
-#include "expect_error.h"
-#include "file_builder.h"
 #include "gguf/file.h"
+#include "support/expect_error.h"
+#include "support/file_builder.h"
 
 namespace edgerunner {
 namespace {
@@ -93,9 +93,8 @@ TEST(TypedAccess, AcceptsItsTypesAndNamesEveryOther) {
         EXPECT_NO_THROW(accessor.get(value.key)) << value.key;
         continue;
       }
-      const std::string message = "'f.gguf': metadata key '" + std::string(value.key) +
-                                  "' must be " + accessor.wanted + " but is " +
-                                  gguf::type_name(value);
+      const std::string message = "f.gguf: metadata key '" + std::string(value.key) + "' must be " +
+                                  accessor.wanted + " but is " + gguf::type_name(value);
       expect_error(ErrorCode::invalid_file, message, [&] { accessor.get(value.key); });
     }
   }
@@ -133,7 +132,7 @@ TEST(TypedAccess, GivesNothingForAbsentKeysUnlessRequired) {
   EXPECT_FALSE(file.get_strings("absent").has_value());
   EXPECT_FALSE(file.get_ints("absent").has_value());
   EXPECT_FALSE(file.get_floats("absent").has_value());
-  const std::string part = "'f.gguf': metadata key 'absent' is missing";
+  const std::string part = "f.gguf: metadata key 'absent' is missing";
   expect_error(ErrorCode::invalid_file, part, [&] { (void)file.require_uint("absent"); });
   expect_error(ErrorCode::invalid_file, part, [&] { (void)file.require_float("absent"); });
   expect_error(ErrorCode::invalid_file, part, [&] { (void)file.require_string("absent"); });

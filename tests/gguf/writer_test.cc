@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "support/shared_data.h"
 #include "support/temporary_folder.h"
 

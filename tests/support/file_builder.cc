@@ -1,4 +1,4 @@
-#include "file_builder.h"
+#include "support/file_builder.h"
 
 namespace edgerunner::test {
 

@@ -9,7 +9,7 @@ using TokenId = std::int32_t;
 inline constexpr TokenId kNoToken = -1;
 
 // Where a forward pass runs.
-enum class BackendKind { reference, cpu };
+enum class BackendKind { reference, cpu, cuda };
 
 // The numeric contract (docs/numerics.md). `exact`: f32 weights, activations and accumulation.
 // `fast`: activations quantised to 8 bits a 32-block, or bf16.

@@ -85,6 +85,13 @@ std::unique_ptr<Executor> make_cpu_executor(const Decoder& decoder, const Execut
 MemoryNeed reference_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
 MemoryNeed cpu_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
 
+// The `cuda` backend throws Error(unsupported) in a build without it, and Error(device) where there
+// is no GPU. Its memory is the device's, where the weights are copied too.
+bool cuda_available();
+std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
+                                             const ExecutorOptions& options);
+MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
+
 // Throws Error(invalid_argument) naming what is wrong with a batch; shared by all backends.
 void check_batch(const Batch& batch, const DecoderSpec& spec, const ExecutorOptions& options,
                  std::size_t logits_size);

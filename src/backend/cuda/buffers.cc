@@ -1,0 +1,117 @@
+#include "backend/cuda/buffers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace edgerunner::cuda {
+namespace {
+
+std::size_t value_bytes(KvPrecision precision) { return precision == KvPrecision::f16 ? 2 : 4; }
+
+// Bytes of a layer's keys, or of its values.
+std::size_t layer_bytes(const LayerSpec& layer, const ExecutorOptions& options) {
+  return std::size_t{options.pages} * kPageTokens * layer.kv_heads * layer.head_dim *
+         value_bytes(options.kv);
+}
+
+std::size_t pages_per_sequence(const ExecutorOptions& options) {
+  return (std::size_t{options.max_context} + kPageTokens - 1) / kPageTokens;
+}
+
+}  // namespace
+
+Widths::Widths(const DecoderSpec& spec)
+    : dim(spec.dim),
+      pairs(static_cast<std::uint32_t>(spec.rope.inverse_frequencies.size())),
+      vocab(spec.vocab_size) {
+  for (const LayerSpec& layer : spec.layers) {
+    const AttentionShape shape = attention_shape(layer);
+    q_dim = std::max(q_dim, shape.q_dim());
+    qkv_row = std::max(qkv_row, shape.row());
+    ffn = std::max(ffn, layer.ffn_dim);
+  }
+}
+
+Scratch::Scratch(const DecoderSpec& spec, const ExecutorOptions& options) {
+  const Widths w(spec);
+  const auto rows = [&](std::size_t width) {
+    return DeviceBuffer(options.max_rows * width * sizeof(float));
+  };
+  x = rows(w.dim);
+  normed = rows(w.dim);
+  qkv = rows(w.qkv_row);
+  attended = rows(w.q_dim);
+  gate = rows(w.ffn);
+  up = rows(w.ffn);
+  rope_table = rows(2 * std::size_t{w.pairs});
+  logits = DeviceBuffer(std::size_t{options.max_logit_rows} * w.vocab * sizeof(float));
+}
+
+std::uint64_t Scratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
+  const Widths w(spec);
+  const std::uint64_t row = 2 * std::uint64_t{w.dim} + w.qkv_row + w.q_dim +
+                            2 * std::uint64_t{w.ffn} + 2 * std::uint64_t{w.pairs};
+  return sizeof(float) * (options.max_rows * row + std::uint64_t{options.max_logit_rows} * w.vocab);
+}
+
+CachePool::CachePool(const DecoderSpec& spec, const ExecutorOptions& options)
+    : memory_(bytes(spec, options)) {
+  auto* at = memory_.as<std::byte>();
+  for (const LayerSpec& layer : spec.layers) {
+    const std::size_t size = layer_bytes(layer, options);
+    layers_.push_back({at, at + size, options.kv});
+    at += 2 * size;
+  }
+}
+
+std::uint64_t CachePool::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
+  std::uint64_t total = 0;
+  for (const LayerSpec& layer : spec.layers) total += 2 * layer_bytes(layer, options);
+  return total;
+}
+
+// Four arrays of max_rows words, then the page tables.
+BatchUpload::BatchUpload(const ExecutorOptions& options)
+    : max_rows_(options.max_rows), host_(bytes(options)), device_(bytes(options)) {}
+
+std::uint64_t BatchUpload::bytes(const ExecutorOptions& options) {
+  return options.max_rows * (4 + pages_per_sequence(options)) * sizeof(std::uint32_t);
+}
+
+DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
+  auto* const host = host_.as<std::uint32_t>();
+  std::uint32_t* const positions = host + max_rows_;
+  std::uint32_t* const page_offsets = positions + max_rows_;
+  std::uint32_t* const logit_rows = page_offsets + max_rows_;
+  std::uint32_t* const pages = logit_rows + max_rows_;
+  std::memcpy(host, batch.tokens.data(), batch.tokens.size_bytes());
+  std::copy(batch.logit_rows.begin(), batch.logit_rows.end(), logit_rows);
+  std::uint32_t row = 0;
+  std::uint32_t page_count = 0;
+  for (const SequenceSlice& slice : batch.sequences) {
+    for (std::uint32_t i = 0; i < slice.rows; ++i, ++row) {
+      positions[row] = slice.start + i;
+      page_offsets[row] = page_count;
+    }
+    const std::uint32_t used = (slice.start + slice.rows - 1) / kPageTokens + 1;
+    std::copy_n(slice.pages.begin(), used, pages + page_count);
+    page_count += used;
+  }
+  check(cudaMemcpyAsync(device_.as<std::uint32_t>(), host,
+                        (4 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
+                        cudaMemcpyHostToDevice, stream),
+        "uploading a batch");
+  auto* const device = device_.as<std::uint32_t>();
+  return {reinterpret_cast<const TokenId*>(device), device + max_rows_, device + 2 * max_rows_,
+          device + 4 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
+}
+
+const std::uint32_t* BatchUpload::logit_rows() const {
+  return device_.as<std::uint32_t>() + 3 * max_rows_;
+}
+
+AttentionShape attention_shape(const LayerSpec& layer) {
+  return {layer.heads, layer.kv_heads, layer.head_dim, layer.sliding_window, layer.attention_scale};
+}
+
+}  // namespace edgerunner::cuda

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arch/decoder_spec.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/ops.h"
+#include "backend/executor.h"
+
+namespace edgerunner::cuda {
+
+// The widest of every dimension over the layers: what scratch is sized by.
+struct Widths {
+  explicit Widths(const DecoderSpec& spec);
+  std::uint32_t dim = 0;
+  std::uint32_t q_dim = 0;
+  std::uint32_t qkv_row = 0;
+  std::uint32_t ffn = 0;
+  std::uint32_t pairs = 0;
+  std::uint32_t vocab = 0;
+};
+
+// Everything that a forward pass writes, allocated once. Shapes beside the declarations, in
+// elements; all floats.
+struct Scratch {
+  Scratch(const DecoderSpec& spec, const ExecutorOptions& options);
+  static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
+
+  DeviceBuffer x;           // [max_rows, dim]
+  DeviceBuffer normed;      // [max_rows, dim]
+  DeviceBuffer qkv;         // [max_rows, qkv_row]
+  DeviceBuffer attended;    // [max_rows, q_dim]
+  DeviceBuffer gate;        // [max_rows, ffn]
+  DeviceBuffer up;          // [max_rows, ffn]
+  DeviceBuffer rope_table;  // [max_rows, pairs] float2
+  DeviceBuffer logits;      // [max_logit_rows, vocab]
+};
+
+// The KV cache: one allocation, cut into layers.
+class CachePool {
+ public:
+  CachePool(const DecoderSpec& spec, const ExecutorOptions& options);
+  static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
+  const DeviceCache& layer(std::size_t index) const { return layers_[index]; }
+
+ private:
+  DeviceBuffer memory_;
+  std::vector<DeviceCache> layers_;
+};
+
+// Brings a batch's tokens, positions and page tables to the device in one copy.
+class BatchUpload {
+ public:
+  explicit BatchUpload(const ExecutorOptions& options);
+  static std::uint64_t bytes(const ExecutorOptions& options);
+
+  // The returned batch's arrays hold the batch once `stream` has come so far.
+  DeviceBatch upload(const Batch& batch, cudaStream_t stream);
+  const std::uint32_t* logit_rows() const;  // [logit rows of the batch]
+
+ private:
+  std::uint32_t max_rows_;
+  PinnedBuffer host_;
+  DeviceBuffer device_;
+};
+
+AttentionShape attention_shape(const LayerSpec& layer);
+
+}  // namespace edgerunner::cuda

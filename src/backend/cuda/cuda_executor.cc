@@ -1,0 +1,183 @@
+#include "backend/cuda/cuda_executor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "backend/cuda/buffers.h"
+#include "backend/cuda/ops.h"
+#include "edgerunner/error.h"
+
+namespace edgerunner::cuda {
+namespace {
+
+class CudaExecutor final : public Executor {
+ public:
+  CudaExecutor(const Decoder& decoder, const ExecutorOptions& options, WeightSource source)
+      : spec_(decoder.spec),
+        options_(options),
+        device_(fitting_device(decoder, options)),
+        weights_(decoder, source),
+        cache_(decoder.spec, options),
+        scratch_(decoder.spec, options),
+        upload_(options),
+        logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
+        inverse_frequencies_(spec_.rope.inverse_frequencies.size() * sizeof(double)) {
+    check(cudaMemcpy(inverse_frequencies_.as<double>(), spec_.rope.inverse_frequencies.data(),
+                     inverse_frequencies_.size(), cudaMemcpyHostToDevice),
+          "uploading the rotary frequencies");
+    info_.backend = "cuda";
+    info_.isa = fmt::format("sm_{}{}", device_.major, device_.minor);
+    info_.kernels.push_back(fmt::format("device: {}, {} multiprocessors",
+                                        static_cast<const char*>(device_.name),
+                                        device_.multiprocessors));
+    info_.kernels.emplace_back("all types: dequantised in registers, f32 arithmetic");
+  }
+
+  void forward(const Batch& batch, std::span<float> logits) override {
+    check_batch(batch, spec_, options_, logits.size());
+    const DeviceBatch rows = upload_.upload(batch, stream_);
+    float* const x = scratch_.x.as<float>();
+    launch_embed(weights_.embedding(), rows, x, stream_);
+    launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
+                      scratch_.rope_table.as<float2>(), stream_);
+    for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
+      attention(layer, rows);
+      feed_forward(layer, rows.rows);
+    }
+    const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
+    if (wanted != 0) {
+      float* const normed = scratch_.normed.as<float>();
+      launch_rms_norm(x, weights_.output_norm(), spec_.norm_epsilon, wanted, spec_.dim,
+                      upload_.logit_rows(), normed, stream_);
+      multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
+               spec_.vocab_size, wanted, false);
+      check(cudaMemcpyAsync(logits_.as<float>(), scratch_.logits.as<float>(),
+                            std::size_t{wanted} * spec_.vocab_size * sizeof(float),
+                            cudaMemcpyDeviceToHost, stream_),
+            "fetching logits");
+    }
+    check(cudaGetLastError(), "starting a forward pass");
+    stream_.synchronize();
+    std::memcpy(logits.data(), logits_.as<float>(),
+                std::size_t{wanted} * spec_.vocab_size * sizeof(float));
+  }
+
+  void copy_page(PageId from, PageId to, std::uint32_t tokens) override {
+    for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+      launch_copy_page(attention_shape(spec_.layers[i]), cache_.layer(i), from, to, tokens,
+                       stream_);
+    }
+    check(cudaGetLastError(), "copying a page");
+  }
+
+  const ExecutorInfo& info() const override { return info_; }
+  const ExecutorOptions& options() const override { return options_; }
+
+ private:
+  // Refuses what would not fit before anything is allocated.
+  static DeviceProperties fitting_device(const Decoder& decoder, const ExecutorOptions& options) {
+    const DeviceProperties device = device_properties();
+    const MemoryNeed need = cuda_memory_need(decoder.spec, options);
+    const std::uint64_t weights = device_weight_bytes(decoder.weights);
+    if (weights + need.cache_bytes + need.scratch_bytes > device.free_bytes) {
+      constexpr double kMiB = 1048576.0;
+      throw Error(ErrorCode::out_of_memory,
+                  fmt::format("the model does not fit on the GPU: weights {:.0f} MiB + cache {:.0f} "
+                              "MiB + scratch {:.0f} MiB, but {:.0f} MiB of {:.0f} are free; use a "
+                              "smaller context",
+                              static_cast<double>(weights) / kMiB,
+                              static_cast<double>(need.cache_bytes) / kMiB,
+                              static_cast<double>(need.scratch_bytes) / kMiB,
+                              static_cast<double>(device.free_bytes) / kMiB,
+                              static_cast<double>(device.total_bytes) / kMiB));
+    }
+    return device;
+  }
+
+  std::uint32_t pairs() const {
+    return static_cast<std::uint32_t>(spec_.rope.inverse_frequencies.size());
+  }
+
+  void multiply(const DeviceMatrix& w, const float* bias, const float* x, std::uint32_t x_stride,
+                float* y, std::uint32_t y_stride, std::uint32_t rows, bool add) {
+    launch_matmul_f32(w, {x, x_stride, y, y_stride, bias, rows, add}, stream_);
+  }
+
+  void attention(std::size_t index, const DeviceBatch& rows) {
+    const DeviceLayer& w = weights_.layers()[index];
+    const AttentionShape shape = attention_shape(spec_.layers[index]);
+    float* const normed = scratch_.normed.as<float>();
+    float* const qkv = scratch_.qkv.as<float>();
+    float* const attended = scratch_.attended.as<float>();
+    launch_rms_norm(scratch_.x.as<float>(), w.attention_norm, spec_.norm_epsilon, rows.rows,
+                    spec_.dim, nullptr, normed, stream_);
+    const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
+      multiply(matrix, bias, normed, spec_.dim, qkv + at, shape.row(), rows.rows, false);
+    };
+    project(w.q, w.q_bias, 0);
+    project(w.k, w.k_bias, shape.q_dim());
+    project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
+    launch_rotate_and_cache(shape,
+                            {w.q_norm, w.k_norm, spec_.norm_epsilon,
+                             scratch_.rope_table.as<float2>(), pairs(), spec_.rope.layout},
+                            rows, qkv, cache_.layer(index), stream_);
+    launch_attention_f32(shape, rows, qkv, cache_.layer(index), attended, stream_);
+    multiply(w.o, w.o_bias, attended, shape.q_dim(), scratch_.x.as<float>(), spec_.dim, rows.rows,
+             true);
+  }
+
+  void feed_forward(std::size_t index, std::uint32_t rows) {
+    const DeviceLayer& w = weights_.layers()[index];
+    const std::uint32_t ffn = spec_.layers[index].ffn_dim;
+    float* const normed = scratch_.normed.as<float>();
+    float* const gate = scratch_.gate.as<float>();
+    float* const up = scratch_.up.as<float>();
+    launch_rms_norm(scratch_.x.as<float>(), w.feed_forward_norm, spec_.norm_epsilon, rows,
+                    spec_.dim, nullptr, normed, stream_);
+    multiply(w.gate, w.gate_bias, normed, spec_.dim, gate, ffn, rows, false);
+    multiply(w.up, w.up_bias, normed, spec_.dim, up, ffn, rows, false);
+    launch_silu_multiply(gate, up, std::uint64_t{rows} * ffn, stream_);
+    multiply(w.down, w.down_bias, gate, ffn, scratch_.x.as<float>(), spec_.dim, rows, true);
+  }
+
+  const DecoderSpec& spec_;
+  ExecutorOptions options_;
+  ExecutorInfo info_;
+  DeviceProperties device_;
+  Stream stream_;
+  DeviceWeights weights_;
+  CachePool cache_;
+  Scratch scratch_;
+  BatchUpload upload_;
+  PinnedBuffer logits_;  // [max_logit_rows, vocab]
+  DeviceBuffer inverse_frequencies_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_executor(const Decoder& decoder, const ExecutorOptions& options,
+                                        WeightSource source) {
+  return std::make_unique<CudaExecutor>(decoder, options, source);
+}
+
+}  // namespace edgerunner::cuda
+
+namespace edgerunner {
+
+std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
+                                             const ExecutorOptions& options) {
+  return cuda::make_executor(decoder, options, cuda::WeightSource::file);
+}
+
+bool cuda_available() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
+
+MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
+  return {cuda::CachePool::bytes(spec, options),
+          cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options)};
+}
+
+}  // namespace edgerunner

@@ -1,0 +1,181 @@
+#include <cuda_fp16.h>
+
+#include "backend/cuda/ops.h"
+#include "backend/cuda/reduce.cuh"
+#include "backend/cuda/unpack.cuh"
+#include "backend/executor.h"
+
+namespace edgerunner::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <ElementType T>
+__global__ void embed_kernel(DeviceMatrix table, DeviceBatch batch, float* x) {
+  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= table.cols) return;
+  const std::size_t token = static_cast<std::size_t>(batch.tokens[blockIdx.y]);
+  x[static_cast<std::size_t>(blockIdx.y) * table.cols + i] =
+      row_value<T>(table.data + token * table.row_bytes, static_cast<int>(table.cols),
+                   static_cast<int>(i));
+}
+
+__global__ void rms_norm_kernel(const float* x, const float* weight, float epsilon,
+                                std::uint32_t dim, const std::uint32_t* chosen, float* y) {
+  __shared__ float scratch[kThreads / 32];
+  const std::size_t source = chosen == nullptr ? blockIdx.x : chosen[blockIdx.x];
+  const float* const in = x + source * dim;
+  float* const out = y + static_cast<std::size_t>(blockIdx.x) * dim;
+  float squares = 0;
+  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) squares = fmaf(in[i], in[i], squares);
+  squares = block_sum<kThreads>(squares, scratch);
+  const float scale = 1.0F / sqrtf(squares / static_cast<float>(dim) + epsilon);
+  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) out[i] = in[i] * scale * weight[i];
+}
+
+__global__ void rope_table_kernel(DeviceBatch batch, const double* inverse_frequencies,
+                                  std::uint32_t pairs, double magnitude, float2* table) {
+  const std::uint32_t i = threadIdx.x;
+  if (i >= pairs) return;
+  double sine = 0;
+  double cosine = 0;
+  sincos(batch.positions[blockIdx.x] * inverse_frequencies[i], &sine, &cosine);
+  table[blockIdx.x * pairs + i] = {static_cast<float>(cosine * magnitude),
+                                   static_cast<float>(sine * magnitude)};
+}
+
+template <typename T>
+__device__ void store_cache(T* p, float x) {
+  if constexpr (sizeof(T) == 2) {
+    *p = __float2half_rn(x);
+  } else {
+    *p = x;
+  }
+}
+
+// A block a head: the queries', then the keys', then the values'.
+template <typename T>
+__global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, DeviceBatch batch,
+                              float* qkv, T* keys, T* values) {
+  __shared__ float head[kMaxHeadDim];
+  __shared__ float scratch[kMaxHeadDim / 32];
+  const std::uint32_t row = blockIdx.y;
+  const std::uint32_t h = blockIdx.x;
+  const std::uint32_t i = threadIdx.x;
+  const bool inside = i < shape.head_dim;
+  float* const data = qkv + static_cast<std::size_t>(row) * shape.row() + h * shape.head_dim;
+  float x = inside ? data[i] : 0.0F;
+
+  const std::uint32_t kv = shape.kv_heads;
+  const bool is_query = h < shape.heads;
+  const bool is_key = !is_query && h < shape.heads + kv;
+  if (is_query || is_key) {
+    const float* const norm = is_query ? weights.q_norm : weights.k_norm;
+    if (norm != nullptr) {
+      const float squares = block_sum<kMaxHeadDim>(x * x, scratch);
+      const float scale =
+          1.0F / sqrtf(squares / static_cast<float>(shape.head_dim) + weights.epsilon);
+      if (inside) x = x * scale * norm[i];
+    }
+    if (inside) head[i] = x;
+    __syncthreads();
+    const bool neighbours = weights.layout == RopeLayout::interleaved;
+    const std::uint32_t pairs = weights.pairs;
+    if (i < 2 * pairs) {
+      const std::uint32_t pair = neighbours ? i >> 1 : i % pairs;
+      const bool second = neighbours ? (i & 1) != 0 : i >= pairs;
+      const float2 turn = weights.table[row * pairs + pair];
+      const float a = head[neighbours ? 2 * pair : pair];
+      const float b = head[neighbours ? 2 * pair + 1 : pair + pairs];
+      x = second ? a * turn.y + b * turn.x : a * turn.x - b * turn.y;
+    }
+  }
+  if (!inside) return;
+  if (is_query) {
+    data[i] = x;
+    return;
+  }
+  const std::uint32_t position = batch.positions[row];
+  const std::size_t page = batch.pages[batch.page_offsets[row] + position / kPageTokens];
+  const std::uint32_t kv_head = h - shape.heads - (is_key ? 0 : kv);
+  const std::size_t at =
+      ((page * kv + kv_head) * kPageTokens + position % kPageTokens) * shape.head_dim + i;
+  store_cache(is_key ? keys + at : values + at, x);
+}
+
+__global__ void silu_multiply_kernel(float* gate, const float* up, std::uint64_t count) {
+  const std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float x = gate[i];
+  gate[i] = x / (1.0F + expf(-x)) * up[i];
+}
+
+template <typename T>
+__global__ void copy_page_kernel(AttentionShape shape, T* keys, T* values, std::uint32_t from,
+                                 std::uint32_t to, std::uint32_t tokens) {
+  const std::size_t head = static_cast<std::size_t>(kPageTokens) * shape.head_dim;
+  const std::size_t source = (static_cast<std::size_t>(from) * shape.kv_heads + blockIdx.x) * head;
+  const std::size_t target = (static_cast<std::size_t>(to) * shape.kv_heads + blockIdx.x) * head;
+  for (std::uint32_t i = threadIdx.x; i < tokens * shape.head_dim; i += kThreads) {
+    keys[target + i] = keys[source + i];
+    values[target + i] = values[source + i];
+  }
+}
+
+}  // namespace
+
+void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float* x,
+                  cudaStream_t stream) {
+  const dim3 grid((table.cols + kThreads - 1) / kThreads, batch.rows);
+  visit_type(table.type, [&](auto tag) {
+    embed_kernel<decltype(tag)::kType><<<grid, kThreads, 0, stream>>>(table, batch, x);
+  });
+}
+
+void launch_rms_norm(const float* x, const float* weight, float epsilon, std::uint32_t rows,
+                     std::uint32_t dim, const std::uint32_t* chosen, float* y,
+                     cudaStream_t stream) {
+  rms_norm_kernel<<<rows, kThreads, 0, stream>>>(x, weight, epsilon, dim, chosen, y);
+}
+
+void launch_rope_table(const DeviceBatch& batch, const double* inverse_frequencies,
+                       std::uint32_t pairs, double magnitude, float2* table, cudaStream_t stream) {
+  if (pairs == 0) return;
+  rope_table_kernel<<<batch.rows, kMaxHeadDim / 2, 0, stream>>>(batch, inverse_frequencies, pairs,
+                                                                magnitude, table);
+}
+
+void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& weights,
+                             const DeviceBatch& batch, float* qkv, const DeviceCache& cache,
+                             cudaStream_t stream) {
+  const dim3 grid(shape.heads + 2 * shape.kv_heads, batch.rows);
+  if (cache.precision == KvPrecision::f16) {
+    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv,
+                                                    static_cast<__half*>(cache.keys),
+                                                    static_cast<__half*>(cache.values));
+  } else {
+    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv,
+                                                    static_cast<float*>(cache.keys),
+                                                    static_cast<float*>(cache.values));
+  }
+}
+
+void launch_silu_multiply(float* gate, const float* up, std::uint64_t count, cudaStream_t stream) {
+  silu_multiply_kernel<<<static_cast<unsigned>((count + kThreads - 1) / kThreads), kThreads, 0,
+                         stream>>>(gate, up, count);
+}
+
+void launch_copy_page(const AttentionShape& shape, const DeviceCache& cache, std::uint32_t from,
+                      std::uint32_t to, std::uint32_t tokens, cudaStream_t stream) {
+  if (cache.precision == KvPrecision::f16) {
+    copy_page_kernel<<<shape.kv_heads, kThreads, 0, stream>>>(
+        shape, static_cast<__half*>(cache.keys), static_cast<__half*>(cache.values), from, to,
+        tokens);
+  } else {
+    copy_page_kernel<<<shape.kv_heads, kThreads, 0, stream>>>(
+        shape, static_cast<float*>(cache.keys), static_cast<float*>(cache.values), from, to,
+        tokens);
+  }
+}
+
+}  // namespace edgerunner::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+namespace edgerunner::cuda {
+
+// Sums over a warp and over a block of kThreads; every thread gets the result, and the order of the
+// additions is always the same. `scratch` has room for kThreads / 32 floats.
+__device__ inline float warp_sum(float x) {
+  for (int distance = 16; distance > 0; distance >>= 1) {
+    x += __shfl_xor_sync(0xFFFFFFFFU, x, distance);
+  }
+  return x;
+}
+
+__device__ inline float warp_max(float x) {
+  for (int distance = 16; distance > 0; distance >>= 1) {
+    x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFU, x, distance));
+  }
+  return x;
+}
+
+template <int kThreads>
+__device__ float block_sum(float x, float* scratch) {
+  x = warp_sum(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += scratch[i];
+  return sum;
+}
+
+}  // namespace edgerunner::cuda

@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kThreads)
     total *= shrink;
     for (float& x : sum) x *= shrink;
     const std::uint32_t first = begin > tile * kPageTokens ? begin - tile * kPageTokens : 0;
-    const std::uint32_t last = end - tile * kPageTokens < kPageTokens ? end - tile * kPageTokens
-                                                                       : kPageTokens;
+    const std::uint32_t last =
+        end - tile * kPageTokens < kPageTokens ? end - tile * kPageTokens : kPageTokens;
     for (std::uint32_t j = first; j < last; ++j) {
       const float weight = expf(score[j] - peak);
       total += weight;
@@ -91,9 +91,9 @@ void launch_attention_f32(const AttentionShape& shape, const DeviceBatch& batch,
                           const DeviceCache& cache, float* out, cudaStream_t stream) {
   const dim3 grid(shape.heads, batch.rows);
   if (cache.precision == KvPrecision::f16) {
-    attention_kernel<<<grid, kThreads, 0, stream>>>(
-        shape, batch, qkv, static_cast<const __half*>(cache.keys),
-        static_cast<const __half*>(cache.values), out);
+    attention_kernel<<<grid, kThreads, 0, stream>>>(shape, batch, qkv,
+                                                    static_cast<const __half*>(cache.keys),
+                                                    static_cast<const __half*>(cache.values), out);
   } else {
     attention_kernel<<<grid, kThreads, 0, stream>>>(shape, batch, qkv,
                                                     static_cast<const float*>(cache.keys),

@@ -82,15 +82,16 @@ class CudaExecutor final : public Executor {
     const std::uint64_t weights = device_weight_bytes(decoder.weights);
     if (weights + need.cache_bytes + need.scratch_bytes > device.free_bytes) {
       constexpr double kMiB = 1048576.0;
-      throw Error(ErrorCode::out_of_memory,
-                  fmt::format("the model does not fit on the GPU: weights {:.0f} MiB + cache {:.0f} "
-                              "MiB + scratch {:.0f} MiB, but {:.0f} MiB of {:.0f} are free; use a "
-                              "smaller context",
-                              static_cast<double>(weights) / kMiB,
-                              static_cast<double>(need.cache_bytes) / kMiB,
-                              static_cast<double>(need.scratch_bytes) / kMiB,
-                              static_cast<double>(device.free_bytes) / kMiB,
-                              static_cast<double>(device.total_bytes) / kMiB));
+      throw Error(
+          ErrorCode::out_of_memory,
+          fmt::format("the model does not fit on the GPU: weights {:.0f} MiB + cache {:.0f} "
+                      "MiB + scratch {:.0f} MiB, but {:.0f} MiB of {:.0f} are free; use a "
+                      "smaller context",
+                      static_cast<double>(weights) / kMiB,
+                      static_cast<double>(need.cache_bytes) / kMiB,
+                      static_cast<double>(need.scratch_bytes) / kMiB,
+                      static_cast<double>(device.free_bytes) / kMiB,
+                      static_cast<double>(device.total_bytes) / kMiB));
     }
     return device;
   }

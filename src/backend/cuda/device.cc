@@ -63,9 +63,7 @@ void Stream::synchronize() const {
   check(cudaStreamSynchronize(stream_), "waiting for a forward pass");
 }
 
-Event::Event() {
-  check(cudaEventCreate(&event_), "creating an event");
-}
+Event::Event() { check(cudaEventCreate(&event_), "creating an event"); }
 
 Event::~Event() { cudaEventDestroy(event_); }
 

@@ -45,9 +45,8 @@ std::size_t vector_floats(const Weights& weights) {
   for (const LayerWeights& layer : weights.layers) {
     const AttentionWeights& a = layer.attention;
     const FeedForwardWeights& f = layer.feed_forward;
-    for (const Vector* vector :
-         {&a.norm, &a.q_bias, &a.k_bias, &a.v_bias, &a.o_bias, &a.q_norm, &a.k_norm, &f.norm,
-          &f.gate_bias, &f.up_bias, &f.down_bias}) {
+    for (const Vector* vector : {&a.norm, &a.q_bias, &a.k_bias, &a.v_bias, &a.o_bias, &a.q_norm,
+                                 &a.k_norm, &f.norm, &f.gate_bias, &f.up_bias, &f.down_bias}) {
       floats += round_up(vector->size() * sizeof(float)) / sizeof(float);
     }
   }
@@ -113,8 +112,8 @@ class Uploader {
       } else {
         launch_random_blocks(matrix.type, matrix.cols, device, row, rows, seed_, stream_);
       }
-      launch_repack(matrix.type, matrix.cols, device,
-                    out + std::size_t{row} * result.row_bytes, rows, stream_);
+      launch_repack(matrix.type, matrix.cols, device, out + std::size_t{row} * result.row_bytes,
+                    rows, stream_);
       check(cudaGetLastError(), "rearranging weights");
     }
     return result;
@@ -124,8 +123,8 @@ class Uploader {
     if (vector.empty()) return nullptr;
     float* const out = to_.vectors_.as<float>() + vector_at_;
     vector_at_ += round_up(vector.size() * sizeof(float)) / sizeof(float);
-    check(cudaMemcpyAsync(out, vector.data(), vector.size() * sizeof(float),
-                          cudaMemcpyHostToDevice, stream_),
+    check(cudaMemcpyAsync(out, vector.data(), vector.size() * sizeof(float), cudaMemcpyHostToDevice,
+                          stream_),
           "uploading norms and biases");
     return out;
   }

@@ -15,9 +15,8 @@ __global__ void embed_kernel(DeviceMatrix table, DeviceBatch batch, float* x) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= table.cols) return;
   const std::size_t token = static_cast<std::size_t>(batch.tokens[blockIdx.y]);
-  x[static_cast<std::size_t>(blockIdx.y) * table.cols + i] =
-      row_value<T>(table.data + token * table.row_bytes, static_cast<int>(table.cols),
-                   static_cast<int>(i));
+  x[static_cast<std::size_t>(blockIdx.y) * table.cols + i] = row_value<T>(
+      table.data + token * table.row_bytes, static_cast<int>(table.cols), static_cast<int>(i));
 }
 
 __global__ void rms_norm_kernel(const float* x, const float* weight, float epsilon,

@@ -8,18 +8,19 @@
 #include "backend/cuda/segment.h"
 #include "edgerunner/types.h"
 
-// The operations of a forward pass of any number of rows in f32, one kernel each. What a row becomes
-// depends on that row alone, to the bit: every reduction's order is fixed by the shapes, never by
-// the number of rows. `row` strides are in floats.
+// The operations of a forward pass of any number of rows in f32, one kernel each. What a row
+// becomes depends on that row alone, to the bit: every reduction's order is fixed by the shapes,
+// never by the number of rows. `row` strides are in floats.
 
 namespace edgerunner::cuda {
 
 // A batch as the device sees it. All arrays are in device memory.
 struct DeviceBatch {
-  const TokenId* tokens = nullptr;              // [rows]
-  const std::uint32_t* positions = nullptr;     // [rows]
-  const std::uint32_t* page_offsets = nullptr;  // [rows], where the row's page table begins in pages
-  const std::uint32_t* pages = nullptr;         // page tables, one after another
+  const TokenId* tokens = nullptr;           // [rows]
+  const std::uint32_t* positions = nullptr;  // [rows]
+  const std::uint32_t* page_offsets =
+      nullptr;                           // [rows], where the row's page table begins in pages
+  const std::uint32_t* pages = nullptr;  // page tables, one after another
   std::uint32_t rows = 0;
 };
 
@@ -51,8 +52,7 @@ void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float* x,
 // y = x / sqrt(mean(x^2) + epsilon) * weight; both [rows, dim]. Where `chosen` is given, row i of y
 // is made from row chosen[i] of x.
 void launch_rms_norm(const float* x, const float* weight, float epsilon, std::uint32_t rows,
-                     std::uint32_t dim, const std::uint32_t* chosen, float* y,
-                     cudaStream_t stream);
+                     std::uint32_t dim, const std::uint32_t* chosen, float* y, cudaStream_t stream);
 
 // y[row] (+)= W x[row] + bias, for x [rows] of stride x_stride and y of stride y_stride.
 struct MatmulRows {

@@ -18,8 +18,7 @@ __global__ void repack_kernel(Layout l, std::uint32_t cols, const std::uint8_t* 
   const std::uint32_t full = l.segment_elements / l.block_length * l.block_bytes;
   const std::uint32_t segment = at / full;
   const std::uint32_t rest = cols - segment * l.segment_elements;
-  const std::uint32_t n =
-      (rest < l.segment_elements ? rest : l.segment_elements) / l.block_length;
+  const std::uint32_t n = (rest < l.segment_elements ? rest : l.segment_elements) / l.block_length;
   std::uint32_t inside = at - segment * full;
   std::uint8_t byte = 0;  // of the padding behind the last segment
   for (std::uint32_t f = 0; f < l.field_count; ++f) {
@@ -86,24 +85,35 @@ Scales scales_of(ElementType type) {
     case ElementType::q4_0:
     case ElementType::iq4_nl:
       return {1, {0, 0}, {type == ElementType::q4_0 ? 4.3e-3F : 2.7e-4F, 0}};
-    case ElementType::q4_1: return {2, {0, 2}, {4.3e-3F, -3.2e-2F}};
-    case ElementType::q5_0: return {1, {0, 0}, {2.1e-3F, 0}};
-    case ElementType::q5_1: return {2, {0, 2}, {2.1e-3F, -3.3e-2F}};
-    case ElementType::q8_0: return {1, {0, 0}, {2.7e-4F, 0}};
-    case ElementType::q2_k: return {2, {80, 82}, {2.4e-3F, 3.6e-3F}};
-    case ElementType::q3_k: return {1, {108, 0}, {4.7e-4F, 0}};
-    case ElementType::q4_k: return {2, {0, 2}, {1.1e-4F, 8.3e-4F}};
-    case ElementType::q5_k: return {2, {0, 2}, {5.5e-5F, 8.5e-4F}};
-    case ElementType::q6_k: return {1, {208, 0}, {1.5e-5F, 0}};
-    case ElementType::iq4_xs: return {1, {0, 0}, {1.5e-5F, 0}};
-    default: return {0, {0, 0}, {0, 0}};
+    case ElementType::q4_1:
+      return {2, {0, 2}, {4.3e-3F, -3.2e-2F}};
+    case ElementType::q5_0:
+      return {1, {0, 0}, {2.1e-3F, 0}};
+    case ElementType::q5_1:
+      return {2, {0, 2}, {2.1e-3F, -3.3e-2F}};
+    case ElementType::q8_0:
+      return {1, {0, 0}, {2.7e-4F, 0}};
+    case ElementType::q2_k:
+      return {2, {80, 82}, {2.4e-3F, 3.6e-3F}};
+    case ElementType::q3_k:
+      return {1, {108, 0}, {4.7e-4F, 0}};
+    case ElementType::q4_k:
+      return {2, {0, 2}, {1.1e-4F, 8.3e-4F}};
+    case ElementType::q5_k:
+      return {2, {0, 2}, {5.5e-5F, 8.5e-4F}};
+    case ElementType::q6_k:
+      return {1, {208, 0}, {1.5e-5F, 0}};
+    case ElementType::iq4_xs:
+      return {1, {0, 0}, {1.5e-5F, 0}};
+    default:
+      return {0, {0, 0}, {0, 0}};
   }
 }
 
 }  // namespace
 
-void launch_repack(ElementType type, std::uint32_t cols, const std::uint8_t* from,
-                   std::uint8_t* to, std::uint32_t rows, cudaStream_t stream) {
+void launch_repack(ElementType type, std::uint32_t cols, const std::uint8_t* from, std::uint8_t* to,
+                   std::uint32_t rows, cudaStream_t stream) {
   const Layout l = layout(type);
   const std::uint32_t row_bytes = device_row_bytes(l, cols);
   const std::size_t from_bytes = static_cast<std::size_t>(cols / l.block_length) * l.block_bytes;
@@ -111,8 +121,9 @@ void launch_repack(ElementType type, std::uint32_t cols, const std::uint8_t* fro
   for (std::uint32_t row = 0; row < rows; row += kMostRows) {
     const dim3 grid((row_bytes + kThreads - 1) / kThreads,
                     rows - row < kMostRows ? rows - row : kMostRows);
-    repack_kernel<<<grid, kThreads, 0, stream>>>(
-        l, cols, from + row * from_bytes, to + static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    repack_kernel<<<grid, kThreads, 0, stream>>>(l, cols, from + row * from_bytes,
+                                                 to + static_cast<std::size_t>(row) * row_bytes,
+                                                 row_bytes);
   }
 }
 

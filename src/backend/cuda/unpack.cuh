@@ -7,8 +7,8 @@
 #include "backend/cuda/segment.h"
 
 // The value of one element of a segment, bit-exact with tensor/dequantize.h: one rounding a product
-// and one a sum. `n` is the number of blocks in the segment, i the element's index in it. The codes'
-// layout inside a block stands in tensor/blocks.h.
+// and one a sum. `n` is the number of blocks in the segment, i the element's index in it. The
+// codes' layout inside a block stands in tensor/blocks.h.
 
 namespace edgerunner::cuda {
 
@@ -28,8 +28,8 @@ __device__ inline int nibble_of_32(const std::uint8_t* qs, int j) {
 // The values that 4-bit codes stand for, packed: one table of bytes each.
 __device__ inline int iq4_value(int code) {
   constexpr std::uint32_t kTable[4] = {0xBFAD9881U, 0xF6EADDCFU, 0x26190D01U, 0x71594535U};
-  const std::uint32_t word = code < 8 ? (code < 4 ? kTable[0] : kTable[1])
-                                      : (code < 12 ? kTable[2] : kTable[3]);
+  const std::uint32_t word =
+      code < 8 ? (code < 4 ? kTable[0] : kTable[1]) : (code < 12 ? kTable[2] : kTable[3]);
   return static_cast<std::int8_t>(word >> (8 * (code & 3)));
 }
 __device__ inline int mxfp4_value(int code) {
@@ -87,8 +87,7 @@ __device__ inline float value(const std::uint8_t* seg, int n, int i) {
     const int b = i >> 8;
     const int j = i & 255;
     if constexpr (T == ElementType::q2_k || T == ElementType::q3_k) {
-      const int low =
-          (seg[64 * b + 32 * (j >> 7) + (j & 31)] >> (2 * ((j & 127) >> 5))) & 3;
+      const int low = (seg[64 * b + 32 * (j >> 7) + (j & 31)] >> (2 * ((j & 127) >> 5))) & 3;
       if constexpr (T == ElementType::q2_k) {
         const int packed = seg[64 * n + 16 * b + (j >> 4)];
         const std::uint8_t* const dm = seg + 80 * n + 4 * b;
@@ -98,10 +97,9 @@ __device__ inline float value(const std::uint8_t* seg, int n, int i) {
         const int high = (seg[64 * n + 32 * b + (j & 31)] >> (j >> 5)) & 1;
         const std::uint8_t* const s = seg + 96 * n + 12 * b;
         const int g = j >> 4;
-        const int scale = ((s[g & 7] >> (4 * (g >> 3))) & 15) |
-                          (((s[8 + (g & 3)] >> (2 * (g >> 2))) & 3) << 4);
-        return scaled(scaled(half_at(seg + 108 * n + 2 * b), scale - 32),
-                      (low | (high << 2)) - 4);
+        const int scale =
+            ((s[g & 7] >> (4 * (g >> 3))) & 15) | (((s[8 + (g & 3)] >> (2 * (g >> 2))) & 3) << 4);
+        return scaled(scaled(half_at(seg + 108 * n + 2 * b), scale - 32), (low | (high << 2)) - 4);
       }
     } else if constexpr (T == ElementType::q4_k || T == ElementType::q5_k) {
       int code = (seg[128 * b + 32 * (j >> 6) + (j & 31)] >> (4 * ((j >> 5) & 1))) & 15;
@@ -123,8 +121,8 @@ __device__ inline float value(const std::uint8_t* seg, int n, int i) {
       static_assert(T == ElementType::iq4_xs);
       const std::uint8_t* const h = seg + 128 * n + 8 * b;  // d, scales_h[2], scales_l[4]
       const int g = j >> 5;
-      const int scale =
-          ((h[4 + (g >> 1)] >> (4 * (g & 1))) & 15) | (((h[2 + (g >> 2)] >> (2 * (g & 3))) & 3) << 4);
+      const int scale = ((h[4 + (g >> 1)] >> (4 * (g & 1))) & 15) |
+                        (((h[2 + (g >> 2)] >> (2 * (g & 3))) & 3) << 4);
       const int code = (seg[128 * b + 16 * g + (j & 15)] >> (4 * ((j >> 4) & 1))) & 15;
       return scaled(scaled(half_at(h), scale - 32), iq4_value(code));
     }
@@ -151,23 +149,40 @@ struct TypeTag {
 template <typename Visit>
 void visit_type(ElementType type, Visit&& visit) {
   switch (type) {
-    case ElementType::f32: return visit(TypeTag<ElementType::f32>{});
-    case ElementType::f16: return visit(TypeTag<ElementType::f16>{});
-    case ElementType::bf16: return visit(TypeTag<ElementType::bf16>{});
-    case ElementType::q4_0: return visit(TypeTag<ElementType::q4_0>{});
-    case ElementType::q4_1: return visit(TypeTag<ElementType::q4_1>{});
-    case ElementType::q5_0: return visit(TypeTag<ElementType::q5_0>{});
-    case ElementType::q5_1: return visit(TypeTag<ElementType::q5_1>{});
-    case ElementType::q8_0: return visit(TypeTag<ElementType::q8_0>{});
-    case ElementType::q2_k: return visit(TypeTag<ElementType::q2_k>{});
-    case ElementType::q3_k: return visit(TypeTag<ElementType::q3_k>{});
-    case ElementType::q4_k: return visit(TypeTag<ElementType::q4_k>{});
-    case ElementType::q5_k: return visit(TypeTag<ElementType::q5_k>{});
-    case ElementType::q6_k: return visit(TypeTag<ElementType::q6_k>{});
-    case ElementType::iq4_nl: return visit(TypeTag<ElementType::iq4_nl>{});
-    case ElementType::iq4_xs: return visit(TypeTag<ElementType::iq4_xs>{});
-    case ElementType::mxfp4: return visit(TypeTag<ElementType::mxfp4>{});
-    default: return;
+    case ElementType::f32:
+      return visit(TypeTag<ElementType::f32>{});
+    case ElementType::f16:
+      return visit(TypeTag<ElementType::f16>{});
+    case ElementType::bf16:
+      return visit(TypeTag<ElementType::bf16>{});
+    case ElementType::q4_0:
+      return visit(TypeTag<ElementType::q4_0>{});
+    case ElementType::q4_1:
+      return visit(TypeTag<ElementType::q4_1>{});
+    case ElementType::q5_0:
+      return visit(TypeTag<ElementType::q5_0>{});
+    case ElementType::q5_1:
+      return visit(TypeTag<ElementType::q5_1>{});
+    case ElementType::q8_0:
+      return visit(TypeTag<ElementType::q8_0>{});
+    case ElementType::q2_k:
+      return visit(TypeTag<ElementType::q2_k>{});
+    case ElementType::q3_k:
+      return visit(TypeTag<ElementType::q3_k>{});
+    case ElementType::q4_k:
+      return visit(TypeTag<ElementType::q4_k>{});
+    case ElementType::q5_k:
+      return visit(TypeTag<ElementType::q5_k>{});
+    case ElementType::q6_k:
+      return visit(TypeTag<ElementType::q6_k>{});
+    case ElementType::iq4_nl:
+      return visit(TypeTag<ElementType::iq4_nl>{});
+    case ElementType::iq4_xs:
+      return visit(TypeTag<ElementType::iq4_xs>{});
+    case ElementType::mxfp4:
+      return visit(TypeTag<ElementType::mxfp4>{});
+    default:
+      return;
   }
 }
 

@@ -88,7 +88,7 @@ CpuFeatures detect() { return {}; }
 
 #endif
 
-constexpr std::array kIsas = {Isa::scalar, Isa::avx2, Isa::avx512};
+constexpr std::array kIsas = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon, Isa::neon_i8mm};
 
 bool runs(const CpuFeatures& features, Isa isa) {
   switch (isa) {
@@ -98,6 +98,10 @@ bool runs(const CpuFeatures& features, Isa isa) {
       return features.avx2;
     case Isa::avx512:
       return features.avx512 && features.avx512_vnni && features.avx512_bf16;
+    case Isa::neon:
+      return features.neon && features.dotprod;
+    case Isa::neon_i8mm:
+      return features.neon && features.dotprod && features.i8mm;
   }
   return false;
 }
@@ -117,6 +121,10 @@ std::string_view name(Isa isa) {
       return "avx2";
     case Isa::avx512:
       return "avx512";
+    case Isa::neon:
+      return "neon";
+    case Isa::neon_i8mm:
+      return "neon_i8mm";
   }
   return "unknown";
 }

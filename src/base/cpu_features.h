@@ -17,13 +17,17 @@ struct CpuFeatures {
 };
 const CpuFeatures& cpu_features();
 
-// The instruction sets that kernels are written for. `scalar` is portable C++.
-enum class Isa { scalar, avx2, avx512 };
+// The instruction sets that kernels are written for, of each processor family the better one last.
+//   scalar     portable C++
+//   avx2       with FMA, F16C and BMI2
+//   avx512     with VNNI and BF16
+//   neon       with the dot product instructions (Armv8.2-A and later)
+//   neon_i8mm  those, and the matrix products of 8-bit integers
+enum class Isa { scalar, avx2, avx512, neon, neon_i8mm };
 std::string_view name(Isa isa);
 
 // The best set that this machine runs, or the one that EDGERUNNER_ISA forces. Throws
 // Error(invalid_argument) where the forced one is unknown or the machine can't run it.
-// `avx512` means avx512 with VNNI and BF16.
 Isa chosen_isa();
 
 // The choice itself, for a machine that offers `features`.

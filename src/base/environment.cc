@@ -12,7 +12,8 @@ namespace edgerunner {
 namespace {
 
 constexpr auto kVariables = std::to_array<EnvironmentVariable>({
-    {"EDGERUNNER_ISA", "forces the instruction set of the CPU kernels: scalar, avx2 or avx512"},
+    {"EDGERUNNER_ISA",
+     "forces the instruction set of the CPU kernels: scalar, avx2, avx512, neon or neon_i8mm"},
 });
 
 }  // namespace

@@ -22,17 +22,27 @@ constexpr CpuFeatures kPlain{};
 constexpr CpuFeatures kHaswell{.avx2 = true};
 constexpr CpuFeatures kSkylake{.avx2 = true, .avx512 = true};
 constexpr CpuFeatures kZen4{.avx2 = true, .avx512 = true, .avx512_vnni = true, .avx512_bf16 = true};
+constexpr CpuFeatures kCortexA72{.neon = true};
+constexpr CpuFeatures kNeoverseN1{.neon = true, .dotprod = true};
+constexpr CpuFeatures kNeoverseV1{.neon = true, .dotprod = true, .i8mm = true};
+constexpr Isa kAllIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon, Isa::neon_i8mm};
 
 TEST(ChooseIsa, TakesTheBestThatTheMachineRuns) {
   EXPECT_EQ(choose_isa(kPlain, std::nullopt), Isa::scalar);
   EXPECT_EQ(choose_isa(kHaswell, std::nullopt), Isa::avx2);
   EXPECT_EQ(choose_isa(kSkylake, std::nullopt), Isa::avx2);  // no VNNI, no BF16
   EXPECT_EQ(choose_isa(kZen4, std::nullopt), Isa::avx512);
+  EXPECT_EQ(choose_isa(kCortexA72, std::nullopt), Isa::scalar);
+  EXPECT_EQ(choose_isa(kNeoverseN1, std::nullopt), Isa::neon);
+  EXPECT_EQ(choose_isa(kNeoverseV1, std::nullopt), Isa::neon_i8mm);
 }
 
 TEST(ChooseIsa, ObeysAForcedOneThatTheMachineRuns) {
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     EXPECT_EQ(choose_isa(kZen4, name(isa)), isa);
+  }
+  for (const Isa isa : {Isa::scalar, Isa::neon, Isa::neon_i8mm}) {
+    EXPECT_EQ(choose_isa(kNeoverseV1, name(isa)), isa);
   }
 }
 
@@ -53,11 +63,12 @@ TEST(ChooseIsa, RefusesAnUnknownOneAndNamesTheKnown) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_THAT(error.what(), HasSubstr("sse9"));
-    EXPECT_THAT(error.what(), HasSubstr("scalar, avx2, avx512"));
+    EXPECT_THAT(error.what(), HasSubstr("scalar, avx2, avx512, neon, neon_i8mm"));
   }
 }
 
-// In a process of its own, since the choice is made once.
+// In a process of its own, since the choice is made once: forked from this one, which makes none.
+// (Tests that start the program again can't run in an emulator.)
 [[noreturn]] void print_chosen_isa(const std::string& forced) {
   setenv("EDGERUNNER_ISA", forced.c_str(), 1);
   try {
@@ -70,8 +81,7 @@ TEST(ChooseIsa, RefusesAnUnknownOneAndNamesTheKnown) {
 }
 
 TEST(ChosenIsaDeathTest, IsTheOneThatTheEnvironmentForces) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : kAllIsas) {
     const std::string forced(name(isa));
     try {
       choose_isa(cpu_features(), forced);
@@ -84,12 +94,10 @@ TEST(ChosenIsaDeathTest, IsTheOneThatTheEnvironmentForces) {
 }
 
 TEST(ChosenIsaDeathTest, FailsOnAnUnknownOne) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(print_chosen_isa("mmx"), ExitedWithCode(3), "mmx is not an instruction set");
 }
 
 TEST(ChosenIsaDeathTest, IsTheBestWhereTheVariableIsEmpty) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string best(name(choose_isa(cpu_features(), std::nullopt)));
   EXPECT_EXIT(print_chosen_isa(""), ExitedWithCode(0), "chose " + best + "\\.");
 }

@@ -19,4 +19,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(vector_kernels_avx512.cc TARGET_DIRECTORY edgerunner
     PROPERTIES COMPILE_OPTIONS
     "-march=x86-64-v4;-mprefer-vector-width=512;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  target_sources(edgerunner PRIVATE vector_kernels_neon.cc)
 endif()

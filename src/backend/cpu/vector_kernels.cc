@@ -10,6 +10,9 @@ extern const VectorKernels kVectorKernelsScalar;
 #if defined(__x86_64__)
 extern const VectorKernels kVectorKernelsAvx2;
 extern const VectorKernels kVectorKernelsAvx512;
+#elif defined(__aarch64__)
+extern const VectorKernels kVectorKernelsNeon;
+extern const VectorKernels kVectorKernelsNeonI8mm;
 #endif
 
 const VectorKernels& vector_kernels(Isa isa) {
@@ -21,6 +24,11 @@ const VectorKernels& vector_kernels(Isa isa) {
       return kVectorKernelsAvx2;
     case Isa::avx512:
       return kVectorKernelsAvx512;
+#elif defined(__aarch64__)
+    case Isa::neon:
+      return kVectorKernelsNeon;
+    case Isa::neon_i8mm:
+      return kVectorKernelsNeonI8mm;
 #endif
     default:
       throw Error(ErrorCode::unsupported, "this build holds no kernels for the instruction set");

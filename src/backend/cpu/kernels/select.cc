@@ -41,6 +41,8 @@ const Kernels& kernels(Isa isa) {
     case Isa::scalar:
     case Isa::avx2:
     case Isa::avx512:
+    case Isa::neon:
+    case Isa::neon_i8mm:
       break;
   }
   return kScalarKernels;

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/model_state.h"
+#include "support/scripted_executor.h"
+#include "support/scripted_tokenizer.h"
+
+namespace edgerunner::test {
+
+struct ScriptedModelOptions {
+  std::uint32_t context = 1024;
+  std::uint32_t pages = 64;
+  std::uint32_t prefill_chunk = 512;
+  std::uint32_t max_sequences = 8;
+  std::uint32_t window = 0;
+  std::vector<std::string> pieces;  // tokens from ScriptedTokenizer::kFirstPiece on
+  bool tokenizer = true;
+  std::function<void(const Batch&)> before_forward;
+};
+
+// A model whose output a script dictates, and a view of its executor.
+struct ScriptedModel {
+  ScriptedModel(ScriptedExecutor::Script script, const ScriptedModelOptions& options = {})
+      : ScriptedModel(make(std::move(script), options)) {}
+
+  Model model;
+  ScriptedExecutor* executor;
+
+ private:
+  explicit ScriptedModel(std::pair<Model, ScriptedExecutor*> made)
+      : model(std::move(made.first)), executor(made.second) {}
+
+  static std::pair<Model, ScriptedExecutor*> make(ScriptedExecutor::Script script,
+                                                  const ScriptedModelOptions& options) {
+    auto tokenizer = std::make_unique<ScriptedTokenizer>(options.pieces);
+    ModelInfo info;
+    info.vocab_size = static_cast<std::uint32_t>(tokenizer->size());
+    info.context = options.context;
+    ExecutorOptions limits;
+    limits.max_rows = options.prefill_chunk + options.max_sequences;
+    limits.max_logit_rows = options.max_sequences;
+    limits.pages = options.pages;
+    limits.max_context = options.context;
+    auto executor = std::make_unique<ScriptedExecutor>(info.vocab_size, std::move(script), limits,
+                                                       options.window);
+    executor->before_forward = options.before_forward;
+    ScriptedExecutor* view = executor.get();
+    SchedulerOptions scheduling;
+    scheduling.vocab_size = info.vocab_size;
+    scheduling.prefill_chunk = options.prefill_chunk;
+    scheduling.max_sequences = options.max_sequences;
+    scheduling.window = options.window;
+    if (!options.tokenizer) tokenizer.reset();
+    return {make_model(std::move(executor), std::move(tokenizer), info, scheduling), view};
+  }
+};
+
+// After `prompt`, `output` token by token, then the end of the text.
+inline ScriptedExecutor::Script say(std::string_view prompt, std::vector<TokenId> output) {
+  return [length = prompt.size(), output = std::move(output)](std::span<const TokenId> seen) {
+    const std::size_t at = seen.size() - length;
+    return at < output.size() ? output[at] : ScriptedTokenizer::kEnd;
+  };
+}
+
+// The same with the bytes of a text as tokens.
+inline ScriptedExecutor::Script say(std::string_view prompt, std::string_view text) {
+  return say(prompt, ScriptedTokenizer().encode(text, {}));
+}
+
+}  // namespace edgerunner::test

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace edgerunner::test {
+
+struct TinyModelOptions {
+  bool tokenizer = true;
+  std::uint32_t context = 1024;
+  std::uint32_t sliding_window = 0;
+};
+
+// Writes a working model of two layers with random weights (always the same ones) and a
+// byte-fallback vocabulary, half a megabyte: what needs a file and not a sensible answer.
+void write_tiny_model(const std::filesystem::path& path, const TinyModelOptions& options = {});
+
+}  // namespace edgerunner::test

@@ -4,3 +4,10 @@ target_sources(edgerunner PRIVATE
   kernels/scalar.cc
   kernels/select.cc
 )
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_sources(edgerunner PRIVATE kernels/avx512/kernels.cc)
+  # GCC 12 takes the undefined operand of its own intrinsics for an error (its bug 105593).
+  set_source_files_properties(kernels/avx512/kernels.cc TARGET_DIRECTORY edgerunner
+    PROPERTIES COMPILE_OPTIONS
+    "-march=x86-64-v4;-mavx512vnni;-mavx512bf16;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
+endif()

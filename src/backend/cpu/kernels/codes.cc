@@ -134,13 +134,13 @@ void read(const blocks::Q6_K& b, int s, Codes& c) {
 }
 
 template <class Block>
-void read_row(const std::uint8_t* row, std::uint32_t count, Codes* out) {
+void read_row(const std::uint8_t* row, std::uint32_t first, std::uint32_t count, Codes* out) {
   constexpr std::uint32_t kSubBlocks = Block::kLength / kQ8Length;
   const auto* blocks = reinterpret_cast<const Block*>(row);
   for (std::uint32_t i = 0; i < count; ++i) {
     out[i].minimum = 0;
     out[i].minimum_code[0] = out[i].minimum_code[1] = 0;
-    read(blocks[i / kSubBlocks], static_cast<int>(i % kSubBlocks), out[i]);
+    read(blocks[(first + i) / kSubBlocks], static_cast<int>((first + i) % kSubBlocks), out[i]);
   }
 }
 
@@ -162,42 +162,45 @@ CodeForm code_form(ElementType type) {
   }
 }
 
-void read_codes(ElementType type, const std::uint8_t* row, std::uint32_t count, Codes* out) {
+void read_codes(ElementType type, const std::uint8_t* row, std::uint32_t first, std::uint32_t count,
+                Codes* out) {
   switch (type) {
     case ElementType::q4_0:
-      return read_row<blocks::Q4_0>(row, count, out);
+      return read_row<blocks::Q4_0>(row, first, count, out);
     case ElementType::q4_1:
-      return read_row<blocks::Q4_1>(row, count, out);
+      return read_row<blocks::Q4_1>(row, first, count, out);
     case ElementType::q5_0:
-      return read_row<blocks::Q5_0>(row, count, out);
+      return read_row<blocks::Q5_0>(row, first, count, out);
     case ElementType::q5_1:
-      return read_row<blocks::Q5_1>(row, count, out);
+      return read_row<blocks::Q5_1>(row, first, count, out);
     case ElementType::q8_0:
-      return read_row<blocks::Q8_0>(row, count, out);
+      return read_row<blocks::Q8_0>(row, first, count, out);
     case ElementType::iq4_nl:
-      return read_row<blocks::IQ4_NL>(row, count, out);
+      return read_row<blocks::IQ4_NL>(row, first, count, out);
     case ElementType::iq4_xs:
-      return read_row<blocks::IQ4_XS>(row, count, out);
+      return read_row<blocks::IQ4_XS>(row, first, count, out);
     case ElementType::mxfp4:
-      return read_row<blocks::MXFP4>(row, count, out);
+      return read_row<blocks::MXFP4>(row, first, count, out);
     case ElementType::q2_k:
-      return read_row<blocks::Q2_K>(row, count, out);
+      return read_row<blocks::Q2_K>(row, first, count, out);
     case ElementType::q3_k:
-      return read_row<blocks::Q3_K>(row, count, out);
+      return read_row<blocks::Q3_K>(row, first, count, out);
     case ElementType::q4_k:
-      return read_row<blocks::Q4_K>(row, count, out);
+      return read_row<blocks::Q4_K>(row, first, count, out);
     case ElementType::q5_k:
-      return read_row<blocks::Q5_K>(row, count, out);
+      return read_row<blocks::Q5_K>(row, first, count, out);
     case ElementType::q6_k:
-      return read_row<blocks::Q6_K>(row, count, out);
+      return read_row<blocks::Q6_K>(row, first, count, out);
     default:
       throw Error(ErrorCode::unsupported, "no 8-bit product is defined for weights of type " +
                                               std::string(traits(type).name));
   }
 }
 
-void dequantize_row(ElementType type, const std::uint8_t* row, std::uint32_t cols, float* out) {
-  dequantize(type, {reinterpret_cast<const std::byte*>(row), row_bytes(type, cols)}, {out, cols});
+void dequantize_columns(ElementType type, const std::uint8_t* row, std::uint32_t first,
+                        std::uint32_t count, float* out) {
+  const auto* blocks = reinterpret_cast<const std::byte*>(row) + row_bytes(type, first);
+  dequantize(type, {blocks, row_bytes(type, count)}, {out, count});
 }
 
 }  // namespace edgerunner::cpu

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/q8_block.h"
 #include "tensor/element_type.h"
 
 namespace edgerunner::cpu {
@@ -28,8 +29,6 @@ enum class CodeForm : std::uint8_t {
   half_minima,
 };
 
-inline constexpr int kCodeOffset = 128;
-
 // 32 consecutive weights of a row in integer form.
 struct Codes {
   std::uint8_t code[32];
@@ -41,11 +40,14 @@ struct Codes {
 // The form of a quantised type, the same in every kernel.
 CodeForm code_form(ElementType type);
 
-// Codes of blocks [0, count) of 32 weights of a row that begins at `row`. The portable way, used
+// Codes of the `count` 32-blocks from `first` of a row that begins at `row`. The portable way, used
 // where an instruction set has none of its own.
-void read_codes(ElementType type, const std::uint8_t* row, std::uint32_t count, Codes* out);
+void read_codes(ElementType type, const std::uint8_t* row, std::uint32_t first, std::uint32_t count,
+                Codes* out);
 
-// dequantize() for a caller that must not instantiate library templates.
-void dequantize_row(ElementType type, const std::uint8_t* row, std::uint32_t cols, float* out);
+// Columns [first, first + count) of a row, as dequantize() has them; for callers that must not
+// instantiate library templates.
+void dequantize_columns(ElementType type, const std::uint8_t* row, std::uint32_t first,
+                        std::uint32_t count, float* out);
 
 }  // namespace edgerunner::cpu

@@ -1,10 +1,41 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "backend/cpu/matmul.h"
 
 namespace edgerunner::cpu {
 
-// One table an instruction set, each defined in a translation unit of its own.
-extern const Kernels kScalarKernels;
+// A product in plain pointers, so that the translation units of an instruction set need no code of
+// the standard library's templates: the linker could take their copy for everybody's.
+struct RawProduct {
+  ElementType type;
+  const std::uint8_t* weights;  // [rows] of row_bytes each
+  std::size_t row_bytes;
+  std::uint32_t rows;
+  std::uint32_t cols;
+  const float* bias;  // [rows], or null
+  ActivationFormat format;
+  const std::byte* x;  // [tokens, x_stride]
+  std::size_t x_stride;
+  std::uint32_t tokens;
+  float* out;  // [tokens, out_stride]
+  std::size_t out_stride;
+  Epilogue epilogue;
+};
+
+// What each instruction set defines, in a translation unit of its own; the meaning is that of
+// Kernels::prepare and Kernels::multiply.
+#define EDGERUNNER_KERNELS_OF(isa)                                                           \
+  namespace isa {                                                                            \
+  void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out); \
+  void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,   \
+                std::byte* scratch);                                                         \
+  }
+EDGERUNNER_KERNELS_OF(scalar)
+EDGERUNNER_KERNELS_OF(avx2)
+EDGERUNNER_KERNELS_OF(avx512)
+#undef EDGERUNNER_KERNELS_OF
 
 }  // namespace edgerunner::cpu

@@ -4,6 +4,9 @@
 
 namespace edgerunner::cpu {
 
+// What is added to a signed weight to make its code unsigned.
+inline constexpr int kCodeOffset = 128;
+
 // 32 activations of a row in ActivationFormat::q8, with all that a product needs of them beside its
 // weights, so that a kernel reads one stream. x[i] is about scale * q[i].
 //

@@ -64,29 +64,6 @@ std::uint16_t flush_to_bf16(float x) {
   return f32_to_bf16(x);
 }
 
-void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
-  std::memset(out, 0, prepared_row_bytes(format, cols));
-  switch (format) {
-    case ActivationFormat::f32:
-      std::memcpy(out, x, cols * sizeof(float));
-      return;
-    case ActivationFormat::bf16: {
-      auto* row = reinterpret_cast<std::uint16_t*>(out);
-      for (std::uint32_t i = 0; i < cols; ++i) row[i] = flush_to_bf16(x[i]);
-      return;
-    }
-    case ActivationFormat::q8: {
-      auto* row = reinterpret_cast<Q8Block*>(out);
-      for (std::uint32_t begin = 0; begin < cols; begin += kQ8Length) {
-        float block[kQ8Length] = {};
-        std::copy_n(x + begin, std::min<std::uint32_t>(kQ8Length, cols - begin), block);
-        prepare_q8_block(block, row[begin / kQ8Length]);
-      }
-      return;
-    }
-  }
-}
-
 float dot_f32(const float* w, const float* x, std::uint32_t cols) {
   float sum = 0;
   for (std::uint32_t k = 0; k < cols; ++k) sum = std::fma(w[k], x[k], sum);
@@ -130,51 +107,75 @@ float dot_q8(CodeForm form, const Codes* w, const Q8Block* x, std::uint32_t bloc
 }
 
 // One weight row in the form that the activations' format wants, in scratch.
-void unpack_row(const Product& product, const std::uint8_t* row, std::byte* scratch) {
-  const Matrix& w = *product.weights;
-  switch (product.x.format) {
+void unpack_row(const RawProduct& product, const std::uint8_t* row, std::byte* scratch) {
+  switch (product.format) {
     case ActivationFormat::f32:
-      return dequantize_row(w.type, row, w.cols, reinterpret_cast<float*>(scratch));
+      return dequantize_columns(product.type, row, 0, product.cols,
+                                reinterpret_cast<float*>(scratch));
     case ActivationFormat::bf16: {
       auto* out = reinterpret_cast<std::uint16_t*>(scratch);
-      for (std::uint32_t i = 0; i < w.cols; ++i) {
+      for (std::uint32_t i = 0; i < product.cols; ++i) {
         std::uint16_t bits = 0;
-        std::memcpy(&bits, row + 2 * i, sizeof bits);
-        out[i] = w.type == ElementType::f16 ? f32_to_bf16(f16_to_f32(bits)) : bits;
+        std::memcpy(&bits, row + 2 * std::size_t{i}, sizeof bits);
+        out[i] = product.type == ElementType::f16 ? f32_to_bf16(f16_to_f32(bits)) : bits;
       }
-      if (w.cols % 2 != 0) out[w.cols] = 0;
+      if (product.cols % 2 != 0) out[product.cols] = 0;
       return;
     }
     case ActivationFormat::q8:
-      return read_codes(w.type, row, w.cols / kQ8Length, reinterpret_cast<Codes*>(scratch));
+      return read_codes(product.type, row, 0, product.cols / kQ8Length,
+                        reinterpret_cast<Codes*>(scratch));
   }
 }
 
-float dot(const Product& product, const std::byte* unpacked, const std::byte* x) {
-  const std::uint32_t cols = product.weights->cols;
-  switch (product.x.format) {
+float dot(const RawProduct& product, const std::byte* unpacked, const std::byte* x) {
+  switch (product.format) {
     case ActivationFormat::f32:
       return dot_f32(reinterpret_cast<const float*>(unpacked), reinterpret_cast<const float*>(x),
-                     cols);
+                     product.cols);
     case ActivationFormat::bf16:
       return dot_bf16(reinterpret_cast<const std::uint16_t*>(unpacked),
-                      reinterpret_cast<const std::uint16_t*>(x), cols);
+                      reinterpret_cast<const std::uint16_t*>(x), product.cols);
     case ActivationFormat::q8:
       break;
   }
-  return dot_q8(code_form(product.weights->type), reinterpret_cast<const Codes*>(unpacked),
-                reinterpret_cast<const Q8Block*>(x), cols / kQ8Length);
+  return dot_q8(code_form(product.type), reinterpret_cast<const Codes*>(unpacked),
+                reinterpret_cast<const Q8Block*>(x), product.cols / kQ8Length);
 }
 
-void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
+}  // namespace
+
+namespace scalar {
+
+void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
+  std::memset(out, 0, prepared_row_bytes(format, cols));
+  switch (format) {
+    case ActivationFormat::f32:
+      std::memcpy(out, x, cols * sizeof(float));
+      return;
+    case ActivationFormat::bf16: {
+      auto* row = reinterpret_cast<std::uint16_t*>(out);
+      for (std::uint32_t i = 0; i < cols; ++i) row[i] = flush_to_bf16(x[i]);
+      return;
+    }
+    case ActivationFormat::q8: {
+      auto* row = reinterpret_cast<Q8Block*>(out);
+      for (std::uint32_t begin = 0; begin < cols; begin += kQ8Length) {
+        float block[kQ8Length] = {};
+        std::copy_n(x + begin, std::min<std::uint32_t>(kQ8Length, cols - begin), block);
+        prepare_q8_block(block, row[begin / kQ8Length]);
+      }
+      return;
+    }
+  }
+}
+
+void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
-  const Matrix& w = *product.weights;
-  const std::size_t bytes = row_bytes(w.type, w.cols);
-  const auto* data = reinterpret_cast<const std::uint8_t*>(w.data.data());
   for (std::uint32_t r = row_begin; r < row_end; ++r) {
-    unpack_row(product, data + r * bytes, scratch);
-    for (std::uint32_t t = 0; t < product.x.rows; ++t) {
-      float sum = dot(product, scratch, product.x.data + t * product.x.row_stride);
+    unpack_row(product, product.weights + r * product.row_bytes, scratch);
+    for (std::uint32_t t = 0; t < product.tokens; ++t) {
+      float sum = dot(product, scratch, product.x + t * product.x_stride);
       if (product.bias != nullptr) sum += product.bias[r];
       float& y = product.out[t * product.out_stride + r];
       switch (product.epilogue) {
@@ -192,21 +193,5 @@ void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row
   }
 }
 
-std::string describe(ElementType weights, ActivationFormat format, std::uint32_t) {
-  const std::string name(traits(weights).name);
-  switch (format) {
-    case ActivationFormat::f32:
-      return name + ": portable, one row at a time, f32";
-    case ActivationFormat::bf16:
-      return name + ": portable, one row at a time, bf16";
-    case ActivationFormat::q8:
-      break;
-  }
-  return name + ": portable, one row at a time, 8-bit integers";
-}
-
-}  // namespace
-
-const Kernels kScalarKernels{Isa::scalar, prepare, multiply, describe};
-
+}  // namespace scalar
 }  // namespace edgerunner::cpu

@@ -1,10 +1,70 @@
 #include <algorithm>
+#include <string>
 
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
+namespace {
+
+using RawMultiply = void (*)(const RawProduct&, std::uint32_t, std::uint32_t, std::byte*);
+
+template <RawMultiply kMultiply>
+void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
+              std::byte* scratch) {
+  const Matrix& w = *product.weights;
+  const RawProduct raw{.type = w.type,
+                       .weights = reinterpret_cast<const std::uint8_t*>(w.data.data()),
+                       .row_bytes = row_bytes(w.type, w.cols),
+                       .rows = w.rows,
+                       .cols = w.cols,
+                       .bias = product.bias,
+                       .format = product.x.format,
+                       .x = product.x.data,
+                       .x_stride = product.x.row_stride,
+                       .tokens = product.x.rows,
+                       .out = product.out,
+                       .out_stride = product.out_stride,
+                       .epilogue = product.epilogue};
+  kMultiply(raw, row_begin, row_end, scratch);
+}
+
+std::string describe_scalar(ElementType weights, ActivationFormat format, std::uint32_t) {
+  const std::string name(traits(weights).name);
+  switch (format) {
+    case ActivationFormat::f32:
+      return name + ": portable, a row at a time, f32";
+    case ActivationFormat::bf16:
+      return name + ": portable, a row at a time, bf16";
+    case ActivationFormat::q8:
+      break;
+  }
+  return name + ": portable, a row at a time, 8-bit integers";
+}
+
+std::string describe_panels(ElementType weights, ActivationFormat format, std::uint32_t rows,
+                            const char* f32, const char* bf16, const char* q8) {
+  const char* unit = format == ActivationFormat::f32    ? f32
+                     : format == ActivationFormat::bf16 ? bf16
+                                                        : q8;
+  return std::string(traits(weights).name) + ": " + unit +
+         (rows <= kFewTokens ? ", panels in the level 1 cache" : ", panels in the level 2 cache");
+}
+
+std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  return describe_panels(weights, format, rows, "AVX-512 f32", "AVX-512 BF16", "AVX-512 VNNI");
+}
+
+constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply>,
+                          describe_scalar};
+#if defined(__x86_64__)
+constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply>,
+                          describe_avx512};
+#endif
+
+}  // namespace
 
 ActivationFormat activation_format(ElementType weights, Precision precision) {
   if (precision == Precision::exact || weights == ElementType::f32) return ActivationFormat::f32;
@@ -28,24 +88,21 @@ std::size_t prepared_row_bytes(ActivationFormat format, std::uint32_t cols) {
   return (bytes + 63) / 64 * 64;
 }
 
-// The largest panel: 32 rows of f32 weights, and a row as read before it is interleaved.
 std::size_t multiply_scratch_bytes(std::uint32_t max_cols) {
-  constexpr std::size_t kPanelRows = 32;
-  const std::size_t cols = (std::size_t{max_cols} + 31) / 32 * 32;
-  return kPanelRows * cols * sizeof(float) + 4096 +
-         std::max(cols * sizeof(float), cols / kQ8Length * sizeof(Codes));
+  const std::size_t scalar_row =
+      std::max((max_cols + 1) * sizeof(float), (max_cols / kQ8Length + 1) * sizeof(Codes));
+  return std::max(Scratch::kBytes, (scalar_row + 63) / 64 * 64);
 }
 
 const Kernels& kernels(Isa isa) {
   switch (isa) {
-    case Isa::scalar:
-    case Isa::avx2:
+#if defined(__x86_64__)
     case Isa::avx512:
-    case Isa::neon:
-    case Isa::neon_i8mm:
-      break;
+      return kAvx512;
+#endif
+    default:
+      return kScalar;
   }
-  return kScalarKernels;
 }
 
 }  // namespace edgerunner::cpu

@@ -1,0 +1,78 @@
+#pragma once
+
+// From 16 weight rows in memory to vectors with a row a lane.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace edgerunner::cpu {
+namespace {
+
+// Lane l of the four 128-bit lanes of out[i] is lane i of in[l].
+inline void transpose_quarters(const __m512i in[4], __m512i out[4]) {
+  const __m512i a = _mm512_shuffle_i32x4(in[0], in[1], 0x88);  // in0: 0, 2; in1: 0, 2
+  const __m512i b = _mm512_shuffle_i32x4(in[0], in[1], 0xDD);  // in0: 1, 3; in1: 1, 3
+  const __m512i c = _mm512_shuffle_i32x4(in[2], in[3], 0x88);
+  const __m512i d = _mm512_shuffle_i32x4(in[2], in[3], 0xDD);
+  out[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+  out[1] = _mm512_shuffle_i32x4(b, d, 0x88);
+  out[2] = _mm512_shuffle_i32x4(a, c, 0xDD);
+  out[3] = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
+
+// The same with 32-bit lanes within each quarter.
+inline void transpose_within_quarters(const __m512i in[4], __m512i out[4]) {
+  const __m512i a = _mm512_unpacklo_epi32(in[0], in[1]);
+  const __m512i b = _mm512_unpackhi_epi32(in[0], in[1]);
+  const __m512i c = _mm512_unpacklo_epi32(in[2], in[3]);
+  const __m512i d = _mm512_unpackhi_epi32(in[2], in[3]);
+  out[0] = _mm512_unpacklo_epi64(a, c);
+  out[1] = _mm512_unpackhi_epi64(a, c);
+  out[2] = _mm512_unpacklo_epi64(b, d);
+  out[3] = _mm512_unpackhi_epi64(b, d);
+}
+
+// 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
+inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, __m512i out[4]) {
+  __m512i in[4];  // quarter j of in[i] is row 4j + i
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const auto row = [&](int j) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 * j + i] + offset));
+    };
+    __m512i v = _mm512_castsi128_si512(row(0));
+    v = _mm512_mask_broadcast_i32x4(v, 0x00F0, row(1));
+    v = _mm512_mask_broadcast_i32x4(v, 0x0F00, row(2));
+    in[i] = _mm512_mask_broadcast_i32x4(v, 0xF000, row(3));
+  }
+  transpose_within_quarters(in, out);
+}
+
+// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns. `words` masks the
+// 16-bit words that are read; the others are zero.
+inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
+                           __m512i out[16]) {
+  __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    __m512i in[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      in[r] = _mm512_maskz_loadu_epi16(words, rows[4 * i + r] + offset);
+    }
+    transpose_within_quarters(in, columns[i]);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    const __m512i in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
+    __m512i column[4];
+    transpose_quarters(in, column);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
+  }
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

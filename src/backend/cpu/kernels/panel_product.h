@@ -1,0 +1,199 @@
+#pragma once
+
+// The product over panels: a chunk of the columns of kPanels x kLanes weight rows is unpacked from
+// the mapped file into scratch, a weight row a lane, and multiplied with all rows of activations by
+// the tiles of panel_tile.h; chunk after chunk, while the sums stand in scratch. Decode is the same
+// with few rows and a chunk that stays in the level 1 cache. Written once over a set of vector
+// operations S, included by the translation unit of each instruction set.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/panel_tile.h"
+#include "backend/cpu/kernels/scratch.h"
+#include "backend/cpu/kernels/silu.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+// The weight rows of one panel.
+template <class S>
+struct PanelSource {
+  ElementType type;
+  std::uint32_t cols;
+  const std::uint8_t* rows[S::kLanes];  // where each begins; the last again past the matrix's end
+  std::size_t ahead;  // bytes from a row to the one of the next panel, to be prefetched; 0: none
+};
+
+// Unpacks steps [first, first + steps) of the columns; records are `stride` bytes apart.
+// `temporary` is the Scratch's.
+template <class S>
+using Unpack = void (*)(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
+                        std::uint8_t* out, std::size_t stride, std::byte* temporary);
+
+using Tile = void (*)(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
+                      float* sums);
+
+template <class S>
+struct PanelKernel {
+  std::uint32_t step_columns;
+  std::size_t step_activation_bytes;
+  std::size_t record_bytes;
+  Unpack<S> unpack;
+  int max_tokens;
+  Tile tiles[S::kPanels][S::kTokens];  // [panels - 1][tokens - 1]
+};
+
+// Fills tiles[p][t] with `make`'s tile for p + 1 panels and t + 1 tokens.
+template <class S, class Make, int kP = 1, int kT = 1>
+constexpr void fill_tiles(PanelKernel<S>& kernel, Make make) {
+  kernel.tiles[kP - 1][kT - 1] = make.template tile<kP, kT>();
+  if constexpr (kT < Make::kMaxTokens) {
+    fill_tiles<S, Make, kP, kT + 1>(kernel, make);
+  } else if constexpr (kP < S::kPanels) {
+    fill_tiles<S, Make, kP + 1, 1>(kernel, make);
+  }
+}
+
+template <class S>
+struct MakeF32 {
+  static constexpr int kMaxTokens = S::kTokens;
+  template <int kP, int kT>
+  constexpr Tile tile() const {
+    return tile_f32<S, kP, kT>;
+  }
+};
+
+template <class S>
+struct MakeBf16 {
+  static constexpr int kMaxTokens = S::kTokens;
+  template <int kP, int kT>
+  constexpr Tile tile() const {
+    return tile_bf16<S, kP, kT>;
+  }
+};
+
+template <class S, CodeForm kForm>
+struct MakeQ8 {
+  static constexpr int kMaxTokens = kForm == CodeForm::half_scales ? S::kTokensHalves : S::kTokens;
+  template <int kP, int kT>
+  constexpr Tile tile() const {
+    return tile_q8<S, kForm, kP, kT>;
+  }
+};
+
+template <class S>
+constexpr PanelKernel<S> f32_kernel(Unpack<S> unpack) {
+  PanelKernel<S> kernel{1, 4, S::kLanes * 4, unpack, MakeF32<S>::kMaxTokens, {}};
+  fill_tiles(kernel, MakeF32<S>{});
+  return kernel;
+}
+
+template <class S>
+constexpr PanelKernel<S> bf16_kernel(Unpack<S> unpack) {
+  PanelKernel<S> kernel{2, 4, S::kLanes * 4, unpack, MakeBf16<S>::kMaxTokens, {}};
+  fill_tiles(kernel, MakeBf16<S>{});
+  return kernel;
+}
+
+template <class S, CodeForm kForm>
+constexpr PanelKernel<S> q8_kernel(Unpack<S> unpack) {
+  PanelKernel<S> kernel{kQ8Length,
+                        sizeof(Q8Block),
+                        q8_record_vectors(kForm) * S::kLanes * std::size_t{4},
+                        unpack,
+                        MakeQ8<S, kForm>::kMaxTokens,
+                        {}};
+  fill_tiles(kernel, MakeQ8<S, kForm>{});
+  return kernel;
+}
+
+// Steps of a chunk: a multiple of 256 columns, as the K formats' blocks want it, and what fits the
+// cache that the panel is to stay in.
+template <class S>
+std::uint32_t chunk_steps(const PanelKernel<S>& kernel, std::uint32_t tokens) {
+  const std::size_t bytes = tokens <= kFewTokens ? kSmallPanelBytes : kLargePanelBytes;
+  const std::uint32_t granule = 256 / kernel.step_columns;
+  const auto steps = static_cast<std::uint32_t>(bytes / (S::kPanels * kernel.record_bytes));
+  return steps < granule ? granule : steps / granule * granule;
+}
+
+// Adds a chunk's products to the sums, [tokens, panels * S::kLanes].
+template <class S>
+void add_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
+               std::uint32_t steps, const std::byte* x, std::size_t row_stride,
+               std::uint32_t tokens, float* sums) {
+  const auto most = static_cast<std::uint32_t>(kernel.max_tokens);
+  const std::uint32_t tiles = (tokens + most - 1) / most;
+  std::uint32_t begin = 0;
+  for (std::uint32_t i = 0; i < tiles; ++i) {  // of nearly equal sizes
+    const std::uint32_t end = tokens * (i + 1) / tiles;
+    const std::byte* rows[S::kTokens];
+    for (std::uint32_t t = begin; t < end; ++t) rows[t - begin] = x + t * row_stride;
+    kernel.tiles[panels - 1][end - begin - 1](panel, steps, rows,
+                                              sums + std::size_t{begin} * panels * S::kLanes);
+    begin = end;
+  }
+}
+
+template <class S>
+void finish(const RawProduct& product, std::uint32_t first_token, std::uint32_t tokens,
+            std::uint32_t row, std::uint32_t rows, std::uint32_t panels, const float* sums) {
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
+      const std::uint32_t count = rows - lane;
+      typename S::F s = S::load(sums + std::size_t{t} * panels * S::kLanes + lane);
+      if (product.bias != nullptr) s = S::add(s, S::load_first(product.bias + row + lane, count));
+      float* y = product.out + (first_token + t) * product.out_stride + row + lane;
+      if (product.epilogue == Epilogue::add) {
+        s = S::add(S::load_first(y, count), s);
+      } else if (product.epilogue == Epilogue::silu_multiply) {
+        s = S::mul(silu<S>(S::load_first(y, count)), s);
+      }
+      S::store_first(y, s, count);
+    }
+  }
+}
+
+template <class S>
+void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
+                     std::uint32_t row_begin, std::uint32_t row_end, const Scratch& scratch) {
+  const std::uint32_t steps = (product.cols + kernel.step_columns - 1) / kernel.step_columns;
+  constexpr std::uint32_t kRows = S::kPanels * S::kLanes;
+  for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
+    const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
+    const std::uint32_t panels = (rows + S::kLanes - 1) / S::kLanes;
+    const std::size_t stride = panels * kernel.record_bytes;
+    for (std::uint32_t group = 0; group < product.tokens; group += kGroupTokens) {
+      const std::uint32_t tokens =
+          product.tokens - group < kGroupTokens ? product.tokens - group : kGroupTokens;
+      const std::uint32_t chunk = chunk_steps(kernel, tokens);
+      __builtin_memset(scratch.sums, 0, sizeof(float) * tokens * panels * S::kLanes);
+      for (std::uint32_t first = 0; first < steps;) {
+        // A rest of a few steps goes with the chunk before it.
+        const std::uint32_t left = steps - first;
+        const std::uint32_t count = left < chunk + kSlackSteps ? left : chunk;
+        for (std::uint32_t p = 0; p < panels; ++p) {
+          PanelSource<S> source{
+              product.type, product.cols, {}, tokens <= kFewTokens ? kRows * product.row_bytes : 0};
+          for (std::uint32_t lane = 0; lane < S::kLanes; ++lane) {
+            const std::uint32_t r = row + p * S::kLanes + lane;
+            source.rows[lane] =
+                product.weights + (r < product.rows ? r : product.rows - 1) * product.row_bytes;
+          }
+          kernel.unpack(source, first, count, scratch.panel + p * kernel.record_bytes, stride,
+                        scratch.temporary);
+        }
+        add_chunk(kernel, scratch.panel, panels, count,
+                  product.x + group * product.x_stride + first * kernel.step_activation_bytes,
+                  product.x_stride, tokens, scratch.sums);
+        first += count;
+      }
+      finish<S>(product, group, tokens, row, rows, panels, scratch.sums);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

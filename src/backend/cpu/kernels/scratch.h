@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace edgerunner::cpu {
+
+// Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
+// the panel is kept in half of a level 1 cache of 48 KiB or most of one of 32 KiB.
+inline constexpr std::uint32_t kFewTokens = 12;
+inline constexpr std::size_t kSmallPanelBytes = 28 * 1024;
+// Otherwise in a part of the level 2 cache, so that the activations stream past it in long rows.
+inline constexpr std::size_t kLargePanelBytes = 160 * 1024;
+// Rows of activations whose sums are kept at once.
+inline constexpr std::uint32_t kGroupTokens = 512;
+// Steps that a chunk may be longer than its measure.
+inline constexpr std::uint32_t kSlackSteps = 4;
+
+// What a panel product keeps beside its operands: the parts of multiply_scratch_bytes.
+struct Scratch {
+  // [steps, panels, record vectors, lanes]: the largest is a chunk with its slack
+  static constexpr std::size_t kPanelBytes = kLargePanelBytes + 64 * 1024;
+  // [kGroupTokens, 32] f32
+  static constexpr std::size_t kSumsBytes = kGroupTokens * 32 * sizeof(float);
+  // A chunk of 16 weight rows on their way to the panel, f32 at most: [16, columns]
+  static constexpr std::size_t kTemporaryBytes = kPanelBytes;
+  static constexpr std::size_t kBytes = kPanelBytes + kSumsBytes + kTemporaryBytes;
+
+  explicit Scratch(std::byte* p)
+      : panel(reinterpret_cast<std::uint8_t*>(p)),
+        sums(reinterpret_cast<float*>(p + kPanelBytes)),
+        temporary(p + kPanelBytes + kSumsBytes) {}
+
+  std::uint8_t* panel;
+  float* sums;
+  std::byte* temporary;
+};
+
+}  // namespace edgerunner::cpu

@@ -1,0 +1,195 @@
+// Every kernel of every instruction set that this machine has, against the portable kernels: the
+// same bits for any number of rows and tokens and any split, and nothing written beside the output.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "cpu/kernels/random_weights.h"
+#include "cpu/kernels/run_product.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+using test::Kind;
+
+constexpr std::uint32_t kMostRows = 96;
+constexpr std::uint32_t kMostTokens = 65;
+constexpr float kCanary = -12345.678F;
+
+std::vector<Isa> vector_isas() {
+  std::vector<Isa> isas;
+  const CpuFeatures& features = cpu_features();
+  if (features.avx2 && kernels(Isa::avx2).isa == Isa::avx2) isas.push_back(Isa::avx2);
+  if (features.avx512 && features.avx512_vnni && features.avx512_bf16) isas.push_back(Isa::avx512);
+  return isas;
+}
+
+// What the portable kernels make of a product with all rows and tokens.
+struct Portable {
+  test::RandomWeights weights;
+  std::vector<float> x;
+  std::vector<float> out;  // [kMostTokens, kMostRows]
+
+  Portable(ElementType type, ActivationFormat format, Kind kind, std::uint32_t cols)
+      : weights(type, kMostRows, cols, cols),
+        x(test::random_activations(kind, kMostTokens, cols, cols + 1)),
+        out(std::size_t{kMostTokens} * kMostRows) {
+    const Matrix matrix = weights.matrix(kMostRows);
+    const test::Prepared prepared(kernels(Isa::scalar), format, x, cols);
+    test::run(kernels(Isa::scalar), {.weights = &matrix,
+                                     .x = prepared.rows(0, kMostTokens),
+                                     .out = out.data(),
+                                     .out_stride = kMostRows});
+  }
+};
+
+// Compares outputs [rows, tokens] computed into the middle of a field of canaries.
+void expect_same(const Kernels& isa, const Portable& portable, const test::Prepared& prepared,
+                 std::uint32_t rows, std::uint32_t first_token, std::uint32_t tokens) {
+  const Matrix matrix = portable.weights.matrix(rows);
+  const std::size_t stride = rows + 5;
+  std::vector<float> field((tokens + 2) * stride, kCanary);
+  float* out = field.data() + stride;
+  test::run(isa, {.weights = &matrix,
+                  .x = prepared.rows(first_token, tokens),
+                  .out = out,
+                  .out_stride = stride});
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    const float* want = &portable.out[std::size_t{first_token + t} * kMostRows];
+    ASSERT_EQ(std::memcmp(out + t * stride, want, rows * sizeof(float)), 0)
+        << rows << " rows, " << tokens << " tokens, token " << t << ": " << out[t * stride]
+        << " instead of " << want[0];
+    for (std::size_t i = rows; i < stride; ++i) ASSERT_EQ(out[t * stride + i], kCanary);
+  }
+  for (std::size_t i = 0; i < stride; ++i) {
+    ASSERT_EQ(field[i], kCanary);
+    ASSERT_EQ(field[(tokens + 1) * stride + i], kCanary);
+  }
+}
+
+std::vector<std::uint32_t> widths(ElementType type) {
+  switch (traits(type).block_length) {
+    case 1:
+      return {576, 33, 1, 1500};
+    case 32:
+      return {32, 96, 160, 576, 1184};
+    default:
+      return {256, 768, 1280};
+  }
+}
+
+class SameBits : public testing::TestWithParam<std::tuple<Isa, ElementType, Precision>> {};
+
+TEST_P(SameBits, AsThePortableKernels) {
+  const auto [isa, type, precision] = GetParam();
+  const ActivationFormat format = activation_format(type, precision);
+  for (const std::uint32_t cols : widths(type)) {
+    for (const Kind kind : {Kind::normal, Kind::spikes}) {
+      if (kind == Kind::spikes && cols != widths(type)[0]) continue;
+      const Portable portable(type, format, kind, cols);
+      const test::Prepared prepared(kernels(isa), format, portable.x, cols);
+      SCOPED_TRACE(std::to_string(cols) + " columns");
+      for (const std::uint32_t tokens : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 31U, 65U}) {
+        ASSERT_NO_FATAL_FAILURE(
+            expect_same(kernels(isa), portable, prepared, 33, (kMostTokens - tokens) / 2, tokens));
+      }
+      for (const std::uint32_t rows : {1U, 2U, 7U, 8U, 16U, 24U, 31U, 32U, 96U}) {
+        ASSERT_NO_FATAL_FAILURE(expect_same(kernels(isa), portable, prepared, rows, 3, 1));
+        ASSERT_NO_FATAL_FAILURE(expect_same(kernels(isa), portable, prepared, rows, 0, 32));
+      }
+    }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<SameBits::ParamType>& info) {
+  const auto [isa, type, precision] = info.param;
+  return std::string(name(isa)) + "_" + std::string(traits(type).name) +
+         (precision == Precision::fast ? "_fast" : "_exact");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SameBits,
+                         testing::Combine(testing::ValuesIn(vector_isas()),
+                                          testing::ValuesIn(test::weight_types()),
+                                          testing::Values(Precision::fast, Precision::exact)),
+                         case_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SameBits);
+
+class EveryIsa : public testing::TestWithParam<Isa> {};
+
+TEST_P(EveryIsa, PreparesTheSameBytes) {
+  for (const std::uint32_t cols : {32U, 33U, 576U, 1000U}) {
+    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::zeros}) {
+      const auto x = test::random_activations(kind, 9, cols, 5);
+      for (const auto format :
+           {ActivationFormat::f32, ActivationFormat::bf16, ActivationFormat::q8}) {
+        const test::Prepared want(kernels(Isa::scalar), format, x, cols);
+        const test::Prepared got(kernels(GetParam()), format, x, cols);
+        for (std::uint32_t r = 0; r < 9; ++r) {
+          ASSERT_EQ(std::memcmp(got.rows(r, 1).data, want.rows(r, 1).data,
+                                prepared_row_bytes(format, cols) / 64 * 64 - 63),
+                    0)
+              << cols << " columns, format " << static_cast<int>(format);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryIsa, AppliesBiasAndEpilogueAlike) {
+  constexpr std::uint32_t kRows = 39;
+  constexpr std::uint32_t kTokens = 7;
+  constexpr std::uint32_t kCols = 64;
+  const test::RandomWeights weights(ElementType::q8_0, kRows, kCols, 1);
+  const Matrix matrix = weights.matrix(kRows);
+  const auto x = test::random_activations(Kind::normal, kTokens, kCols, 2);
+  const auto bias = test::random_activations(Kind::normal, 1, kRows, 3);
+  auto before = test::random_activations(Kind::normal, kTokens, kRows, 4);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i] *= static_cast<float>(i % 40);
+  for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
+    for (const auto epilogue : {Epilogue::store, Epilogue::add, Epilogue::silu_multiply}) {
+      std::vector<float> results[2] = {before, before};
+      const Isa isas[2] = {Isa::scalar, GetParam()};
+      for (int i = 0; i < 2; ++i) {
+        const test::Prepared prepared(kernels(isas[i]), ActivationFormat::q8, x, kCols);
+        test::run(kernels(isas[i]), {.weights = &matrix,
+                                     .bias = b,
+                                     .x = prepared.rows(0, kTokens),
+                                     .out = results[i].data(),
+                                     .out_stride = kRows,
+                                     .epilogue = epilogue});
+      }
+      ASSERT_EQ(std::memcmp(results[0].data(), results[1].data(), before.size() * sizeof(float)), 0)
+          << "epilogue " << static_cast<int>(epilogue);
+    }
+  }
+}
+
+TEST_P(EveryIsa, GivesTheSameBitsForAnySplitOfTheRows) {
+  const test::RandomWeights weights(ElementType::q4_k, 96, 512, 1);
+  const Matrix matrix = weights.matrix(96);
+  const Kernels& isa = kernels(GetParam());
+  const auto x = test::random_activations(Kind::normal, 5, 512, 2);
+  const test::Prepared prepared(isa, ActivationFormat::q8, x, 512);
+  std::vector<float> whole(5 * 96);
+  std::vector<float> parts(5 * 96);
+  Product product{
+      .weights = &matrix, .x = prepared.rows(0, 5), .out = whole.data(), .out_stride = 96};
+  test::run(isa, product);
+  product.out = parts.data();
+  const test::AlignedBytes scratch(multiply_scratch_bytes(512));
+  isa.multiply(product, 48, 96, scratch.data());
+  isa.multiply(product, 0, 16, scratch.data());
+  isa.multiply(product, 16, 48, scratch.data());
+  EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, EveryIsa, testing::ValuesIn(vector_isas()),
+                         [](const auto& isa) { return std::string(name(isa.param)); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryIsa);
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -1,0 +1,165 @@
+// matmul_bench [--isa avx512] [--threads 2] [--cols 2048] [--precision fast|exact]
+//              [--types Q8_0,Q4_K] [--tokens 1,8,128]
+// Times the matrix products of each type for each number of rows of activations, beside what the
+// machine can read and compute, and checks the results against the portable kernels bit for bit.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cpu/kernels/random_weights.h"
+#include "cpu/kernels/run_product.h"
+#include "machine_limits.h"
+
+namespace edgerunner {
+namespace {
+
+struct Options {
+  Isa isa = chosen_isa();
+  int threads = available_cores();
+  std::uint32_t cols = 2048;
+  Precision precision = Precision::fast;
+  std::vector<ElementType> types;
+  std::vector<std::uint32_t> tokens = {1, 2, 4, 8, 16, 128, 512};
+};
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (const ElementType type : test::weight_types()) options.types.push_back(type);
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    const std::string value = argv[i + 1];
+    if (key == "--threads") options.threads = std::stoi(value);
+    if (key == "--cols") options.cols = static_cast<std::uint32_t>(std::stoul(value));
+    if (key == "--precision")
+      options.precision = value == "exact" ? Precision::exact : Precision::fast;
+    if (key == "--isa") {
+      for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+        if (name(isa) == value) options.isa = isa;
+      }
+    }
+    if (key == "--types") {
+      options.types.clear();
+      for (const std::string& part : split(value)) {
+        options.types.push_back(element_type_from_name(part).value());
+      }
+    }
+    if (key == "--tokens") {
+      options.tokens.clear();
+      for (const std::string& part : split(value)) {
+        options.tokens.push_back(static_cast<std::uint32_t>(std::stoul(part)));
+      }
+    }
+  }
+  return options;
+}
+
+// A matrix of many rows, the same 96 again and again.
+std::vector<std::byte> repeat(const Matrix& pattern, std::uint32_t rows) {
+  std::vector<std::byte> bytes(rows * row_bytes(pattern.type, pattern.cols));
+  for (std::size_t at = 0; at < bytes.size(); at += pattern.data.size()) {
+    std::memcpy(bytes.data() + at, pattern.data.data(),
+                std::min(pattern.data.size(), bytes.size() - at));
+  }
+  return bytes;
+}
+
+bool same_as_portable(const Matrix& pattern, const std::vector<float>& x, std::uint32_t tokens,
+                      cpu::ActivationFormat format, const float* out, std::size_t stride) {
+  const cpu::Kernels& portable = cpu::kernels(Isa::scalar);
+  const test::Prepared prepared(portable, format, x, pattern.cols);
+  std::vector<float> want(std::size_t{tokens} * pattern.rows);
+  test::run(portable, {.weights = &pattern,
+                       .x = prepared.rows(0, tokens),
+                       .out = want.data(),
+                       .out_stride = pattern.rows});
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    if (std::memcmp(&want[std::size_t{t} * pattern.rows], out + t * stride,
+                    pattern.rows * sizeof(float)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// One line of the table; false where the check failed.
+bool measure(const Options& options, ElementType type, std::uint32_t tokens, double bandwidth,
+             double peak) {
+  const cpu::Kernels& kernels = cpu::kernels(options.isa);
+  const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
+  const test::RandomWeights pattern_weights(type, 96, options.cols, 1);
+  const Matrix pattern = pattern_weights.matrix(96);
+  // Past the caches for few tokens, as in decode; about 2e9 operations otherwise.
+  const double wanted = tokens <= 16 ? 128e6 / static_cast<double>(row_bytes(type, options.cols))
+                                     : 1e9 / tokens / options.cols;
+  const std::uint32_t unit = 96 * static_cast<std::uint32_t>(options.threads);
+  const std::uint32_t rows = std::max(1U, static_cast<std::uint32_t>(wanted / unit)) * unit;
+  const std::vector<std::byte> bytes = repeat(pattern, rows);
+  const Matrix matrix{.type = type, .rows = rows, .cols = options.cols, .data = bytes};
+  const auto x = test::random_activations(test::Kind::normal, tokens, options.cols, 2);
+  const test::Prepared prepared(kernels, format, x, options.cols);
+  std::vector<float> out(std::size_t{rows} * tokens);
+  const cpu::Product product{
+      .weights = &matrix, .x = prepared.rows(0, tokens), .out = out.data(), .out_stride = rows};
+  std::vector<test::AlignedBytes> scratch;
+  for (int t = 0; t < options.threads; ++t) {
+    scratch.emplace_back(cpu::multiply_scratch_bytes(options.cols));
+  }
+  const std::uint32_t part = rows / options.threads;
+  const double seconds = bench::time_threads(options.threads, 7, [&](int t) {
+    kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
+  });
+  const bool same = same_as_portable(pattern, x, tokens, format, out.data(), rows);
+  const double bytes_per_second = static_cast<double>(bytes.size()) / seconds;
+  const double operations = 2.0 * rows * options.cols * tokens / seconds;
+  fmt::print("{:8}{:>6}{:>10.1f}{:>6.0f} %{:>10.0f}{:>6.0f} %  {}\n", traits(type).name, tokens,
+             bytes_per_second / 1e9, 100 * bytes_per_second / bandwidth, operations / 1e9,
+             100 * operations / peak, same ? "same bits" : "DIFFERS");
+  return same;
+}
+
+int run(const Options& options) {
+  const double bandwidth = bench::read_bandwidth(options.threads);
+  const bench::Peaks peaks = bench::arithmetic_peaks(options.threads);
+  fmt::print(
+      "{} threads, {}, {} columns\nread {:.1f} GB/s, int8 {:.0f} GOP/s, bf16 {:.0f}, f32 {:.0f}\n",
+      options.threads, name(options.isa), options.cols, bandwidth / 1e9, peaks.int8 / 1e9,
+      peaks.bf16 / 1e9, peaks.f32 / 1e9);
+  fmt::print("type    tokens      GB/s of read     GOP/s of peak\n");
+  bool same = true;
+  for (const ElementType type : options.types) {
+    const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
+    const double peak = format == cpu::ActivationFormat::q8     ? peaks.int8
+                        : format == cpu::ActivationFormat::bf16 ? peaks.bf16
+                                                                : peaks.f32;
+    for (const std::uint32_t tokens : options.tokens) {
+      same = measure(options, type, tokens, bandwidth, peak) && same;
+    }
+  }
+  return same ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace edgerunner
+
+int main(int argc, char** argv) {
+  try {
+    return edgerunner::run(edgerunner::parse(argc, argv));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

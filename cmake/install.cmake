@@ -1,0 +1,26 @@
+# What `cmake --install` puts in place: the library, its public headers, and what find_package()
+# needs to link it from elsewhere.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(EDGERUNNER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/edgerunner)
+
+install(TARGETS edgerunner EXPORT edgerunnerTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/edgerunner
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(EXPORT edgerunnerTargets NAMESPACE edgerunner:: DESTINATION ${EDGERUNNER_CMAKE_DIR})
+
+# A shared library carries what it was linked with; a static one hands that on.
+get_target_property(EDGERUNNER_LIBRARY_TYPE edgerunner TYPE)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/edgerunnerConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/edgerunnerConfig.cmake
+                              INSTALL_DESTINATION ${EDGERUNNER_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/edgerunnerConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/edgerunnerConfig.cmake
+              ${PROJECT_BINARY_DIR}/edgerunnerConfigVersion.cmake
+        DESTINATION ${EDGERUNNER_CMAKE_DIR})

@@ -10,4 +10,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(kernels/avx512/kernels.cc TARGET_DIRECTORY edgerunner
     PROPERTIES COMPILE_OPTIONS
     "-march=x86-64-v4;-mavx512vnni;-mavx512bf16;$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  target_sources(edgerunner PRIVATE kernels/neon/kernels.cc kernels/neon/kernels_i8mm.cc)
+  set_source_files_properties(kernels/neon/kernels.cc TARGET_DIRECTORY edgerunner
+    PROPERTIES COMPILE_OPTIONS "-march=armv8.2-a+dotprod")
+  set_source_files_properties(kernels/neon/kernels_i8mm.cc TARGET_DIRECTORY edgerunner
+    PROPERTIES COMPILE_OPTIONS "-march=armv8.2-a+dotprod+i8mm")
 endif()

@@ -36,6 +36,8 @@ struct RawProduct {
 EDGERUNNER_KERNELS_OF(scalar)
 EDGERUNNER_KERNELS_OF(avx2)
 EDGERUNNER_KERNELS_OF(avx512)
+EDGERUNNER_KERNELS_OF(neon)
+EDGERUNNER_KERNELS_OF(neon_i8mm)
 #undef EDGERUNNER_KERNELS_OF
 
 }  // namespace edgerunner::cpu

@@ -97,15 +97,15 @@ constexpr PanelKernel<S> bf16_kernel(Unpack<S> unpack) {
   return kernel;
 }
 
-template <class S, CodeForm kForm>
+template <class S, CodeForm kForm, class Make = MakeQ8<S, kForm>>
 constexpr PanelKernel<S> q8_kernel(Unpack<S> unpack) {
   PanelKernel<S> kernel{kQ8Length,
                         sizeof(Q8Block),
                         q8_record_vectors(kForm) * S::kLanes * std::size_t{4},
                         unpack,
-                        MakeQ8<S, kForm>::kMaxTokens,
+                        Make::kMaxTokens,
                         {}};
-  fill_tiles(kernel, MakeQ8<S, kForm>{});
+  fill_tiles(kernel, Make{});
   return kernel;
 }
 

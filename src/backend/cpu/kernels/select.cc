@@ -53,15 +53,32 @@ std::string describe_panels(ElementType weights, ActivationFormat format, std::u
          (rows <= kFewTokens ? ", panels in the level 1 cache" : ", panels in the level 2 cache");
 }
 
+constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply>,
+                          describe_scalar};
+
+#if defined(__x86_64__)
+
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
   return describe_panels(weights, format, rows, "AVX-512 f32", "AVX-512 BF16", "AVX-512 VNNI");
 }
 
-constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply>,
-                          describe_scalar};
-#if defined(__x86_64__)
 constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply>,
                           describe_avx512};
+
+#elif defined(__aarch64__)
+
+std::string describe_neon(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  return describe_panels(weights, format, rows, "NEON f32", "NEON bf16 by f32", "NEON dot product");
+}
+
+std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  return describe_panels(weights, format, rows, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
+}
+
+constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply>, describe_neon};
+constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare, multiply<neon_i8mm::multiply>,
+                            describe_neon_i8mm};
+
 #endif
 
 }  // namespace
@@ -99,6 +116,11 @@ const Kernels& kernels(Isa isa) {
 #if defined(__x86_64__)
     case Isa::avx512:
       return kAvx512;
+#elif defined(__aarch64__)
+    case Isa::neon:
+      return kNeon;
+    case Isa::neon_i8mm:
+      return kNeonI8mm;
 #endif
     default:
       return kScalar;

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "base/cpu_features.h"
 #include "cpu/kernels/random_weights.h"
 #include "cpu/kernels/run_product.h"
+#include "support/machine_isas.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -20,11 +20,10 @@ constexpr std::uint32_t kMostRows = 96;
 constexpr std::uint32_t kMostTokens = 65;
 constexpr float kCanary = -12345.678F;
 
+// Those that this machine runs and that have matrix products of their own.
 std::vector<Isa> vector_isas() {
-  std::vector<Isa> isas;
-  const CpuFeatures& features = cpu_features();
-  if (features.avx2 && kernels(Isa::avx2).isa == Isa::avx2) isas.push_back(Isa::avx2);
-  if (features.avx512 && features.avx512_vnni && features.avx512_bf16) isas.push_back(Isa::avx512);
+  std::vector<Isa> isas = test::machine_isas();
+  std::erase_if(isas, [](Isa isa) { return isa == Isa::scalar || kernels(isa).isa != isa; });
   return isas;
 }
 

@@ -1,0 +1,34 @@
+// The kernels of NEON with the dot product instructions. All but its two functions has internal
+// linkage, and nothing here instantiates a template of the standard library, so that no code of
+// this instruction set can stand in for another translation unit's.
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/neon/kernel_table.h"
+#include "backend/cpu/kernels/neon/prepare.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+struct Dotprod {
+  using Layout = FoursByRow;
+  template <CodeForm kForm>
+  static constexpr PanelKernel<Neon> q8_kernel(Unpack<Neon> unpack) {
+    return cpu::q8_kernel<Neon, kForm>(unpack);
+  }
+};
+
+}  // namespace
+
+namespace neon {
+
+void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
+  prepare_row(format, x, cols, out);
+}
+
+void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
+              std::byte* scratch) {
+  multiply_panels<Neon>(product, kernel_for<Dotprod>(product.type, product.format), row_begin,
+                        row_end, Scratch(scratch));
+}
+
+}  // namespace neon
+}  // namespace edgerunner::cpu

@@ -84,6 +84,7 @@ struct DeviceMatrix {
   std::uint32_t cols = 0;
   std::uint32_t row_bytes = 0;
   ElementType type = ElementType::f32;
+  std::uint32_t segment_elements = 0;
 };
 
 }  // namespace edgerunner::cuda

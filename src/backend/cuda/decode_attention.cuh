@@ -1,0 +1,318 @@
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "backend/cuda/decode_plan.h"
+#include "backend/cuda/ptx.cuh"
+#include "backend/cuda/reduce.cuh"
+#include "backend/executor.h"
+
+// Attention of one new row inside the decode kernel. The keys of each kv head are cut into parts,
+// a block each; the query heads that share the kv head are computed together, so that keys and
+// values are read once. Scores are kept in powers of two.
+
+namespace edgerunner::cuda {
+
+inline constexpr int kHeadsPerPass = 4;  // 4 heads' queries and sums fill 64 registers
+
+// Shared memory of an attention phase, in floats.
+struct AttentionShared {
+  float* queries;    // [group, head_dim], rotated and scaled
+  float* new_key;    // [head_dim]
+  float* scratch;    // [kDecodeWarps][kHeadsPerPass][head_dim + 2]
+  float2* turns;     // [pairs], cosine and sine of the position
+  const PageId* table;  // the first pages of the page table
+  int* flag;
+};
+
+template <typename T>
+struct Eight;  // eight neighbouring values of the cache
+template <>
+struct Eight<__half> {
+  uint4 raw;
+  __device__ void load(const __half* p) { raw = __ldcg(reinterpret_cast<const uint4*>(p)); }
+  __device__ void zero() { raw = {0, 0, 0, 0}; }
+  __device__ void values(float (&out)[8]) const {
+    const auto* const pairs = reinterpret_cast<const __half2*>(&raw);
+    for (int i = 0; i < 4; ++i) {
+      const float2 pair = __half22float2(pairs[i]);
+      out[2 * i] = pair.x;
+      out[2 * i + 1] = pair.y;
+    }
+  }
+};
+template <>
+struct Eight<float> {
+  float4 raw[2];
+  __device__ void load(const float* p) {
+    raw[0] = __ldcg(reinterpret_cast<const float4*>(p));
+    raw[1] = __ldcg(reinterpret_cast<const float4*>(p) + 1);
+  }
+  __device__ void zero() { raw[0] = raw[1] = {0, 0, 0, 0}; }
+  __device__ void values(float (&out)[8]) const {
+    out[0] = raw[0].x, out[1] = raw[0].y, out[2] = raw[0].z, out[3] = raw[0].w;
+    out[4] = raw[1].x, out[5] = raw[1].y, out[6] = raw[1].z, out[7] = raw[1].w;
+  }
+};
+
+// A running softmax: peak, sum of weights and weighted sum of values of a head.
+struct Running {
+  float peak = -INFINITY;
+  float total = 0;
+  float sum[8] = {};
+
+  __device__ void add(float score, const float (&value)[8]) {
+    const float next = fmaxf(peak, score);
+    if (next == -INFINITY) return;
+    const float shrink = exp2f(peak - next);
+    const float weight = exp2f(score - next);
+    total = fmaf(total, shrink, weight);
+    for (int i = 0; i < 8; ++i) sum[i] = fmaf(sum[i], shrink, weight * value[i]);
+    peak = next;
+  }
+  // Joins what the lane `distance` away has gathered.
+  __device__ void merge(int distance) {
+    const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
+    const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
+    const float next = fmaxf(peak, other_peak);
+    const float mine = next == -INFINITY ? 0.0F : exp2f(peak - next);
+    const float theirs = next == -INFINITY ? 0.0F : exp2f(other_peak - next);
+    total = total * mine + other_total * theirs;
+    for (int i = 0; i < 8; ++i) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFU, sum[i], distance);
+      sum[i] = sum[i] * mine + other * theirs;
+    }
+    peak = next;
+  }
+};
+
+// A warp normalises and rotates one head from `from` (written by other blocks) into `to`.
+__device__ inline void prepare_head(const DecodeParameters& p, const float* from,
+                                    const float* norm, std::uint32_t head_dim, float scale,
+                                    const float2* turns, float* to) {
+  const std::uint32_t lane = threadIdx.x & 31;
+  float squares = 0;
+  for (std::uint32_t i = lane; i < head_dim; i += 32) {
+    const float x = __ldcg(from + i);
+    squares = fmaf(x, x, squares);
+    to[i] = x * scale;
+  }
+  if (norm != nullptr) {
+    squares = warp_sum(squares);
+    const float by = 1.0F / sqrtf(squares / static_cast<float>(head_dim) + p.epsilon);
+    for (std::uint32_t i = lane; i < head_dim; i += 32) to[i] *= by * norm[i];
+  }
+  __syncwarp();
+  const bool neighbours = p.rope_layout == RopeLayout::interleaved;
+  for (std::uint32_t pair = lane; pair < p.pairs; pair += 32) {
+    const float2 turn = turns[pair];
+    float* const a = to + (neighbours ? 2 * pair : pair);
+    float* const b = to + (neighbours ? 2 * pair + 1 : pair + p.pairs);
+    const float x = *a;
+    const float y = *b;
+    *a = x * turn.x - y * turn.y;
+    *b = x * turn.y + y * turn.x;
+  }
+  __syncwarp();
+}
+
+template <typename T>
+__device__ inline T to_cache(float x) {
+  if constexpr (sizeof(T) == 2) {
+    return __float2half_rn(x);
+  } else {
+    return x;
+  }
+}
+
+template <typename T>
+__device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
+                                 const DecodeLayer& layer, std::uint32_t position,
+                                 const AttentionShared& s) {
+  constexpr std::uint32_t kUnroll = 4;  // positions of a lane whose loads are in flight together
+  const AttentionShape shape = layer.shape;
+  const std::uint32_t dim = shape.head_dim;
+  const std::uint32_t group = shape.heads / shape.kv_heads;
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x & 31;
+  const auto page_of = [&](std::uint32_t t) {
+    const std::uint32_t index = t / kPageTokens;
+    return index < p.table_pages ? s.table[index] : __ldg(io.pages + index);
+  };
+  T* const keys = static_cast<T*>(layer.cache.keys);
+  T* const values = static_cast<T*>(layer.cache.values);
+
+  const std::uint32_t end = position + 1;
+  const std::uint32_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
+  const std::uint32_t start = begin / kPageTokens * kPageTokens;
+  const std::uint32_t most = gridDim.x > shape.kv_heads ? gridDim.x / shape.kv_heads : 1;
+  std::uint32_t part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens *
+                       kPageTokens;
+  if (part < kSplitTokens) part = kSplitTokens;
+  const std::uint32_t splits = (end - start + part - 1) / part;
+
+  // Lanes of a token: eight values each, rounded up to a power of two.
+  std::uint32_t lanes = 1;
+  while (lanes * 8 < dim) lanes *= 2;
+  const std::uint32_t slots = 32 / lanes;  // tokens that a warp reads at once
+  const std::uint32_t sub = lane & (lanes - 1);
+  const std::uint32_t slot = lane / lanes;
+  const bool inside = sub * 8 < dim;
+
+  for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
+    const std::uint32_t kv = unit % shape.kv_heads;
+    const std::uint32_t split = unit / shape.kv_heads;
+    const std::uint32_t first =
+        start + split * part < begin ? begin : start + split * part;
+    const std::uint32_t last = start + (split + 1) * part < end ? start + (split + 1) * part : end;
+
+    __syncthreads();
+    if (warp < group) {
+      prepare_head(p, p.qkv + (kv * group + warp) * dim, layer.weights.q_norm, dim,
+                   shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
+    } else if (last == end && warp < group + 2) {
+      const bool is_key = warp == group;
+      const std::size_t at =
+          ((static_cast<std::size_t>(page_of(position)) * shape.kv_heads + kv) * kPageTokens +
+           position % kPageTokens) *
+          dim;
+      if (is_key) {
+        prepare_head(p, p.qkv + shape.q_dim() + kv * dim, layer.weights.k_norm, dim, 1.0F, s.turns,
+                     s.new_key);
+        for (std::uint32_t i = lane; i < dim; i += 32) keys[at + i] = to_cache<T>(s.new_key[i]);
+      } else {
+        const float* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
+        for (std::uint32_t i = lane; i < dim; i += 32) values[at + i] = to_cache<T>(__ldcg(from + i));
+      }
+    }
+    __syncthreads();
+
+    for (std::uint32_t h0 = 0; h0 < group; h0 += kHeadsPerPass) {
+      float query[kHeadsPerPass][8];
+      Running running[kHeadsPerPass];
+      for (int h = 0; h < kHeadsPerPass; ++h) {
+        const bool used = inside && h0 + h < group;
+        for (int i = 0; i < 8; ++i) {
+          query[h][i] = used ? s.queries[(h0 + h) * dim + sub * 8 + i] : 0.0F;
+        }
+      }
+      for (std::uint32_t base = first + warp * slots; base < last;
+           base += kDecodeWarps * slots * kUnroll) {
+        Eight<T> key[kUnroll];
+        Eight<T> value[kUnroll];
+#pragma unroll
+        for (std::uint32_t u = 0; u < kUnroll; ++u) {
+          const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
+          if (t < last && inside) {
+            const std::size_t at = ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) *
+                                        kPageTokens +
+                                    t % kPageTokens) *
+                                       dim +
+                                   sub * 8;
+            key[u].load(keys + at);
+            value[u].load(values + at);
+          } else {
+            key[u].zero();
+            value[u].zero();
+          }
+        }
+#pragma unroll
+        for (std::uint32_t u = 0; u < kUnroll; ++u) {
+          const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
+          float k[8];
+          float v[8];
+          key[u].values(k);
+          value[u].values(v);
+#pragma unroll
+          for (int h = 0; h < kHeadsPerPass; ++h) {
+            if (h0 + h >= group) break;
+            float score = 0;
+            for (int i = 0; i < 8; ++i) score = fmaf(query[h][i], k[i], score);
+            for (std::uint32_t distance = lanes / 2; distance > 0; distance /= 2) {
+              score += __shfl_xor_sync(0xFFFFFFFFU, score, distance);
+            }
+            running[h].add(t < last ? score : -INFINITY, v);
+          }
+        }
+      }
+      // Slots of the warp, then warps, then (below) the parts.
+#pragma unroll
+      for (int h = 0; h < kHeadsPerPass; ++h) {
+        if (h0 + h >= group) break;
+        for (std::uint32_t distance = lanes; distance < 32; distance *= 2) {
+          running[h].merge(static_cast<int>(distance));
+        }
+        float* const to = s.scratch + (warp * kHeadsPerPass + h) * (dim + 2);
+        if (slot == 0 && inside) {
+          for (int i = 0; i < 8; ++i) to[sub * 8 + i] = running[h].sum[i];
+        }
+        if (lane == 0) {
+          to[dim] = running[h].peak;
+          to[dim + 1] = running[h].total;
+        }
+      }
+      __syncthreads();
+      const std::uint32_t heads = group - h0 < kHeadsPerPass ? group - h0 : kHeadsPerPass;
+      for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
+        const std::uint32_t h = o / dim;
+        const std::uint32_t i = o - h * dim;
+        float peak = -INFINITY;
+        for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+          peak = fmaxf(peak, s.scratch[(w * kHeadsPerPass + h) * (dim + 2) + dim]);
+        }
+        float total = 0;
+        float sum = 0;
+        for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+          const float* const from = s.scratch + (w * kHeadsPerPass + h) * (dim + 2);
+          const float weight = exp2f(from[dim] - peak);
+          total = fmaf(weight, from[dim + 1], total);
+          sum = fmaf(weight, from[i], sum);
+        }
+        if (splits == 1) {
+          p.attended[(kv * group + h0 + h) * dim + i] = sum / total;
+        } else {
+          float* const to = p.partials + ((kv * splits + split) * group + h0 + h) * (dim + 2);
+          to[i] = sum;
+          if (i == 0) {
+            to[dim] = peak;
+            to[dim + 1] = total;
+          }
+        }
+      }
+      __syncthreads();
+    }
+
+    if (splits == 1) continue;
+    // The block that finishes a kv head last joins its parts.
+    if (threadIdx.x == 0) {
+      __threadfence();
+      *s.flag = fetch_add_acq_rel(p.counters + 2 + kv, 1) == splits - 1;
+    }
+    __syncthreads();
+    if (*s.flag == 0) continue;
+    if (threadIdx.x == 0) p.counters[2 + kv] = 0;
+    for (std::uint32_t o = threadIdx.x; o < group * dim; o += kDecodeThreads) {
+      const std::uint32_t h = o / dim;
+      const std::uint32_t i = o - h * dim;
+      const std::uint32_t stride = group * (dim + 2);
+      const float* const from = p.partials + (kv * splits * group + h) * (dim + 2);
+      float peak = -INFINITY;
+      for (std::uint32_t part_index = 0; part_index < splits; ++part_index) {
+        peak = fmaxf(peak, __ldcg(from + part_index * stride + dim));
+      }
+      float total = 0;
+      float sum = 0;
+#pragma unroll 8
+      for (std::uint32_t part_index = 0; part_index < splits; ++part_index) {
+        const float weight = exp2f(__ldcg(from + part_index * stride + dim) - peak);
+        total = fmaf(weight, __ldcg(from + part_index * stride + dim + 1), total);
+        sum = fmaf(weight, __ldcg(from + part_index * stride + i), sum);
+      }
+      p.attended[(kv * group + h) * dim + i] = sum / total;
+    }
+  }
+}
+
+}  // namespace edgerunner::cuda

@@ -1,0 +1,136 @@
+#include "backend/cuda/decode_plan.h"
+
+#include <algorithm>
+
+namespace edgerunner::cuda {
+namespace {
+
+constexpr std::uint32_t kHopper = 9;  // major compute capability: bulk copies, mbarriers
+// Steps of a vector that a thread keeps in registers while it is normalised (decode_kernel.cu).
+constexpr std::uint32_t kWidestNorm = 8192;
+constexpr std::uint32_t kTablePages = 512;  // 32,768 positions; longer tables are read from L2
+
+StreamMatrix stream_matrix(const DeviceMatrix& matrix) {
+  return {matrix.data, matrix.rows, matrix.row_bytes, segment_bytes(layout(matrix.type)), 0};
+}
+
+std::uint32_t widest_stage(const DeviceMatrix& matrix) {
+  return std::min(matrix.row_bytes, segment_bytes(layout(matrix.type)));
+}
+
+DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& options) {
+  const Widths widths(spec);
+  DecodeParameters p;
+  p.layer_count = static_cast<std::uint32_t>(spec.layers.size());
+  p.dim = spec.dim;
+  p.vocab = spec.vocab_size;
+  p.pairs = widths.pairs;
+  p.table_pages =
+      std::min(kTablePages, (options.max_context + kPageTokens - 1) / kPageTokens);
+  p.widest = std::max({widths.dim, widths.q_dim, widths.ffn});
+  for (const LayerSpec& layer : spec.layers) {
+    p.widest_group = std::max(p.widest_group, layer.heads / layer.kv_heads * layer.head_dim);
+    p.widest_head = std::max(p.widest_head, layer.head_dim);
+  }
+  p.epsilon = spec.norm_epsilon;
+  p.rope_layout = spec.rope.layout;
+  p.rope_magnitude = spec.rope.magnitude;
+  return p;
+}
+
+}  // namespace
+
+bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& options,
+                          const DeviceProperties& device) {
+  if (device.major < static_cast<int>(kHopper) || spec.dim % 32 != 0 || spec.dim > kWidestNorm) {
+    return false;
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.head_dim % 8 != 0 || layer.ffn_dim % 32 != 0 ||
+        layer.heads * layer.head_dim % 32 != 0 || layer.heads / layer.kv_heads > 14 ||
+        layer.kv_heads > 256) {
+      return false;
+    }
+  }
+  // Room for two stages of the longest segment in every warp's ring.
+  constexpr std::uint32_t kLongestSegment = 2560;
+  return decode_fixed_shared_bytes(shape_of(spec, options)) + 2 * kDecodeWarps * kLongestSegment <=
+         device.shared_bytes_per_block;
+}
+
+DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
+                       const DeviceProperties& device, const DeviceWeights& weights,
+                       const CachePool& cache, const double* inverse_frequencies)
+    : parameters_(shape_of(spec, options)),
+      blocks_(static_cast<std::uint32_t>(device.multiprocessors)),
+      kv_(options.kv) {
+  std::vector<DecodeLayer> layers;
+  std::vector<StreamMatrix> matrices;
+  std::uint32_t stage = widest_stage(weights.head());
+  std::size_t partial_floats = 0;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const DeviceLayer& w = weights.layers()[i];
+    const AttentionShape shape = attention_shape(spec.layers[i]);
+    layers.push_back({w, shape, cache.layer(i), spec.layers[i].ffn_dim});
+    for (const DeviceMatrix* matrix : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down}) {
+      matrices.push_back(stream_matrix(*matrix));
+      stage = std::max(stage, widest_stage(*matrix));
+      stream_bytes_ += std::uint64_t{matrix->rows} * matrix->row_bytes;
+    }
+    partial_floats = std::max(partial_floats, std::size_t{blocks_} * shape.heads / shape.kv_heads *
+                                                  (shape.head_dim + std::size_t{2}));
+  }
+  matrices.push_back(stream_matrix(weights.head()));
+  stream_bytes_ += std::uint64_t{weights.head().rows} * weights.head().row_bytes;
+
+  const auto upload = [](DeviceBuffer& to, const auto& from) {
+    const std::size_t bytes = from.size() * sizeof(from[0]);
+    to = DeviceBuffer(bytes);
+    check(cudaMemcpy(to.as<void>(), from.data(), bytes, cudaMemcpyHostToDevice),
+          "uploading the decode plan");
+  };
+  upload(layers_, layers);
+  upload(matrices_, matrices);
+
+  const Widths widths(spec);
+  constexpr std::size_t kCounters = 2 + 256;
+  const std::size_t floats = widths.dim + widths.qkv_row + widths.q_dim + widths.ffn +
+                             partial_floats + 2 * std::size_t{blocks_} + kCounters + 8 * 64;
+  state_ = DeviceBuffer(floats * sizeof(float));
+  check(cudaMemset(state_.as<void>(), 0, state_.size()), "clearing the decode state");
+  auto* at = state_.as<float>();
+  const auto take = [&](std::size_t count) {
+    float* const result = at;
+    at += (count + 63) / 64 * 64;
+    return result;
+  };
+  DecodeParameters& p = parameters_;
+  p.layers = layers_.as<DecodeLayer>();
+  p.matrices = matrices_.as<StreamMatrix>();
+  p.inverse_frequencies = inverse_frequencies;
+  p.embedding = weights.embedding();
+  p.head = weights.head();
+  p.output_norm = weights.output_norm();
+  p.x = take(widths.dim);
+  p.qkv = take(widths.qkv_row);
+  p.attended = take(widths.q_dim);
+  p.hidden = take(widths.ffn);
+  p.partials = take(partial_floats);
+  p.best = reinterpret_cast<float2*>(take(2 * std::size_t{blocks_}));
+  p.counters = reinterpret_cast<unsigned*>(take(kCounters));
+  p.stage_bytes = (stage + 127) / 128 * 128;
+  const auto room = static_cast<std::uint32_t>(device.shared_bytes_per_block) -
+                    decode_fixed_shared_bytes(p);
+  // The barriers stand beside the stages. More than twelve stages hide nothing more.
+  p.stages = std::min<std::uint32_t>(
+      12, room / (kDecodeWarps * (p.stage_bytes + sizeof(std::uint64_t))));
+  shared_bytes_ = decode_fixed_shared_bytes(p) +
+                  p.stages * kDecodeWarps * (p.stage_bytes + std::uint32_t{sizeof(std::uint64_t)});
+}
+
+void DecodePlan::launch(const DecodeIo& io, cudaStream_t stream) const {
+  launch_decode(parameters_, io, kv_, blocks_, shared_bytes_, stream);
+  check(cudaGetLastError(), "starting the decode kernel");
+}
+
+}  // namespace edgerunner::cuda

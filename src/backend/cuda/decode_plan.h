@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cuda/buffers.h"
+#include "backend/cuda/device_weights.h"
+
+namespace edgerunner::cuda {
+
+// One layer as the decode kernel sees it.
+struct DecodeLayer {
+  DeviceLayer weights;
+  AttentionShape shape;
+  DeviceCache cache;
+  std::uint32_t ffn_dim = 0;
+};
+
+// A matrix as the weight stream sees it; copied into shared memory.
+struct StreamMatrix {
+  const std::uint8_t* data = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t row_bytes = 0;
+  std::uint32_t segment_bytes = 0;
+  std::uint32_t padding = 0;
+};
+inline constexpr std::uint32_t kLayerMatrices = 7;  // q, k, v, o, gate, up, down
+
+// What one token reads and leaves, all in device memory.
+struct DecodeIo {
+  const TokenId* token = nullptr;
+  const std::uint32_t* position = nullptr;
+  const std::uint32_t* pages = nullptr;  // the sequence's page table
+  float* logits = nullptr;               // [vocab], or null: the head is left out
+  // Where given, the arg-max of the logits is put in *next_token and next_position[0] becomes
+  // position + 1; and `produced`, where given, receives it at index *produced_count.
+  TokenId* next_token = nullptr;
+  std::uint32_t* next_position = nullptr;
+  TokenId* produced = nullptr;
+  std::uint32_t* produced_count = nullptr;
+};
+
+// The kernel's constant arguments.
+struct DecodeParameters {
+  const DecodeLayer* layers = nullptr;     // [layer_count]
+  const StreamMatrix* matrices = nullptr;  // [layer_count][kLayerMatrices], then the head
+  std::uint32_t layer_count = 0;
+  std::uint32_t dim = 0;
+  std::uint32_t vocab = 0;
+  std::uint32_t pairs = 0;
+  std::uint32_t table_pages = 0;     // page table entries kept in shared memory
+  std::uint32_t widest = 0;          // columns of the widest matrix
+  std::uint32_t widest_group = 0;    // query heads that share a kv head, times head_dim
+  std::uint32_t widest_head = 0;     // head_dim
+  std::uint32_t stage_bytes = 0;     // of one stage of a warp's ring
+  std::uint32_t stages = 0;          // of a warp's ring
+  float epsilon = 0;
+  RopeLayout rope_layout = RopeLayout::interleaved;
+  double rope_magnitude = 1;
+  const double* inverse_frequencies = nullptr;  // [pairs]
+  DeviceMatrix embedding;
+  DeviceMatrix head;
+  const float* output_norm = nullptr;
+  float* x = nullptr;              // [dim], the residual
+  float* qkv = nullptr;            // [qkv_row]
+  float* attended = nullptr;       // [q_dim]
+  float* hidden = nullptr;         // [ffn]
+  float* partials = nullptr;       // [splits][heads][head_dim + 2]
+  float2* best = nullptr;          // [blocks], each block's largest logit and its index
+  unsigned* counters = nullptr;    // grid barrier, launches, then one for each kv head
+};
+
+// Most parts that a sequence's keys are cut into, and the fewest tokens of a part. Both depend on
+// nothing but the device, so a row's result depends on its own position alone.
+inline constexpr std::uint32_t kSplitTokens = 128;
+
+// Decodes one row of one sequence in one persistent cooperative kernel. Fast precision, Hopper.
+class DecodePlan {
+ public:
+  // Whether the kernel covers this model on this device: widths that are multiples of 32, heads
+  // that are multiples of 8, everything inside shared memory.
+  static bool supports(const DecoderSpec& spec, const ExecutorOptions& options,
+                       const DeviceProperties& device);
+  DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
+             const DeviceProperties& device, const DeviceWeights& weights, const CachePool& cache,
+             const double* inverse_frequencies);
+
+  void launch(const DecodeIo& io, cudaStream_t stream) const;
+  std::uint64_t stream_bytes() const { return stream_bytes_; }  // weights read for a token
+
+ private:
+  DecodeParameters parameters_;
+  std::uint32_t blocks_ = 0;
+  std::uint32_t shared_bytes_ = 0;
+  std::uint64_t stream_bytes_ = 0;
+  KvPrecision kv_;
+  DeviceBuffer layers_;
+  DeviceBuffer matrices_;
+  DeviceBuffer state_;
+};
+
+// decode_kernel.cu
+std::uint32_t decode_fixed_shared_bytes(const DecodeParameters& parameters);
+void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, KvPrecision kv,
+                   std::uint32_t blocks, std::uint32_t shared_bytes, cudaStream_t stream);
+
+// Threads of a block of the decode kernel. Sixteen warps: enough rows in flight to hide the latency
+// of a row's sums, and the fastest exchange of a vector that a block of this size reaches.
+inline constexpr std::uint32_t kDecodeThreads = 512;
+inline constexpr std::uint32_t kDecodeWarps = kDecodeThreads / 32;
+
+}  // namespace edgerunner::cuda

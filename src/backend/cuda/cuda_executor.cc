@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 
 #include "backend/cuda/buffers.h"
+#include "backend/cuda/decode_plan.h"
 #include "backend/cuda/ops.h"
 #include "edgerunner/error.h"
 
@@ -32,26 +34,25 @@ class CudaExecutor final : public Executor {
                                         static_cast<const char*>(device_.name),
                                         device_.multiprocessors));
     info_.kernels.emplace_back("all types: dequantised in registers, f32 arithmetic");
+    if (options.precision == Precision::fast && DecodePlan::supports(spec_, options_, device_)) {
+      decode_.emplace(spec_, options_, device_, weights_, cache_,
+                      inverse_frequencies_.as<double>());
+      info_.kernels.emplace_back("decode, one row: one persistent kernel, 8-bit activations");
+    }
   }
 
   void forward(const Batch& batch, std::span<float> logits) override {
     check_batch(batch, spec_, options_, logits.size());
     const DeviceBatch rows = upload_.upload(batch, stream_);
-    float* const x = scratch_.x.as<float>();
-    launch_embed(weights_.embedding(), rows, x, stream_);
-    launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
-                      scratch_.rope_table.as<float2>(), stream_);
-    for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
-      attention(layer, rows);
-      feed_forward(layer, rows.rows);
-    }
     const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
+    if (decode_ && rows.rows == 1) {
+      decode_->launch({rows.tokens, rows.positions, rows.pages,
+                       wanted == 0 ? nullptr : scratch_.logits.as<float>()},
+                      stream_);
+    } else {
+      run(rows, wanted);
+    }
     if (wanted != 0) {
-      float* const normed = scratch_.normed.as<float>();
-      launch_rms_norm(x, weights_.output_norm(), spec_.norm_epsilon, wanted, spec_.dim,
-                      upload_.logit_rows(), normed, stream_);
-      multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
-               spec_.vocab_size, wanted, false);
       check(cudaMemcpyAsync(logits_.as<float>(), scratch_.logits.as<float>(),
                             std::size_t{wanted} * spec_.vocab_size * sizeof(float),
                             cudaMemcpyDeviceToHost, stream_),
@@ -94,6 +95,24 @@ class CudaExecutor final : public Executor {
                       static_cast<double>(device.total_bytes) / kMiB));
     }
     return device;
+  }
+
+  // A forward pass of any number of rows, an operation a kernel; leaves the logits on the device.
+  void run(const DeviceBatch& rows, std::uint32_t wanted) {
+    float* const x = scratch_.x.as<float>();
+    launch_embed(weights_.embedding(), rows, x, stream_);
+    launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
+                      scratch_.rope_table.as<float2>(), stream_);
+    for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
+      attention(layer, rows);
+      feed_forward(layer, rows.rows);
+    }
+    if (wanted == 0) return;
+    float* const normed = scratch_.normed.as<float>();
+    launch_rms_norm(x, weights_.output_norm(), spec_.norm_epsilon, wanted, spec_.dim,
+                    upload_.logit_rows(), normed, stream_);
+    multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
+             spec_.vocab_size, wanted, false);
   }
 
   std::uint32_t pairs() const {
@@ -153,6 +172,7 @@ class CudaExecutor final : public Executor {
   BatchUpload upload_;
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
   DeviceBuffer inverse_frequencies_;
+  std::optional<DecodePlan> decode_;
 };
 
 }  // namespace

@@ -19,10 +19,10 @@ inline constexpr int kHeadsPerPass = 4;  // 4 heads' queries and sums fill 64 re
 
 // Shared memory of an attention phase, in floats.
 struct AttentionShared {
-  float* queries;    // [group, head_dim], rotated and scaled
-  float* new_key;    // [head_dim]
-  float* scratch;    // [kDecodeWarps][kHeadsPerPass][head_dim + 2]
-  float2* turns;     // [pairs], cosine and sine of the position
+  float* queries;       // [group, head_dim], rotated and scaled
+  float* new_key;       // [head_dim]
+  float* scratch;       // [kDecodeWarps][kHeadsPerPass][head_dim + 2]
+  float2* turns;        // [pairs], cosine and sine of the position
   const PageId* table;  // the first pages of the page table
   int* flag;
 };
@@ -89,9 +89,9 @@ struct Running {
 };
 
 // A warp normalises and rotates one head from `from` (written by other blocks) into `to`.
-__device__ inline void prepare_head(const DecodeParameters& p, const float* from,
-                                    const float* norm, std::uint32_t head_dim, float scale,
-                                    const float2* turns, float* to) {
+__device__ inline void prepare_head(const DecodeParameters& p, const float* from, const float* norm,
+                                    std::uint32_t head_dim, float scale, const float2* turns,
+                                    float* to) {
   const std::uint32_t lane = threadIdx.x & 31;
   float squares = 0;
   for (std::uint32_t i = lane; i < head_dim; i += 32) {
@@ -148,8 +148,8 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
   const std::uint32_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
   const std::uint32_t start = begin / kPageTokens * kPageTokens;
   const std::uint32_t most = gridDim.x > shape.kv_heads ? gridDim.x / shape.kv_heads : 1;
-  std::uint32_t part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens *
-                       kPageTokens;
+  std::uint32_t part =
+      ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens * kPageTokens;
   if (part < kSplitTokens) part = kSplitTokens;
   const std::uint32_t splits = (end - start + part - 1) / part;
 
@@ -164,8 +164,7 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
   for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
     const std::uint32_t kv = unit % shape.kv_heads;
     const std::uint32_t split = unit / shape.kv_heads;
-    const std::uint32_t first =
-        start + split * part < begin ? begin : start + split * part;
+    const std::uint32_t first = start + split * part < begin ? begin : start + split * part;
     const std::uint32_t last = start + (split + 1) * part < end ? start + (split + 1) * part : end;
 
     __syncthreads();
@@ -184,7 +183,8 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
         for (std::uint32_t i = lane; i < dim; i += 32) keys[at + i] = to_cache<T>(s.new_key[i]);
       } else {
         const float* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
-        for (std::uint32_t i = lane; i < dim; i += 32) values[at + i] = to_cache<T>(__ldcg(from + i));
+        for (std::uint32_t i = lane; i < dim; i += 32)
+          values[at + i] = to_cache<T>(__ldcg(from + i));
       }
     }
     __syncthreads();
@@ -206,11 +206,11 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
         for (std::uint32_t u = 0; u < kUnroll; ++u) {
           const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
           if (t < last && inside) {
-            const std::size_t at = ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) *
-                                        kPageTokens +
-                                    t % kPageTokens) *
-                                       dim +
-                                   sub * 8;
+            const std::size_t at =
+                ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) * kPageTokens +
+                 t % kPageTokens) *
+                    dim +
+                sub * 8;
             key[u].load(keys + at);
             value[u].load(values + at);
           } else {

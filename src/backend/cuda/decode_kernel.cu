@@ -13,12 +13,14 @@ namespace {
 
 // Where things lie in a block's shared memory: offsets in bytes. The ring comes last.
 struct SharedMap {
-  std::uint32_t scales, sums;            // codes at 0
-  std::uint32_t new_key, scratch;        // attention's, over the same bytes; queries at 0
+  std::uint32_t scales, sums;      // codes at 0
+  std::uint32_t new_key, scratch;  // attention's, over the same bytes; queries at 0
   std::uint32_t turns, table, matrices, layers, reduce, ring;
 };
 
-__host__ __device__ inline std::uint32_t align(std::uint32_t bytes) { return (bytes + 127) & ~127U; }
+__host__ __device__ inline std::uint32_t align(std::uint32_t bytes) {
+  return (bytes + 127) & ~127U;
+}
 
 __host__ __device__ inline SharedMap shared_map(const DecodeParameters& p) {
   SharedMap m{};
@@ -32,9 +34,8 @@ __host__ __device__ inline SharedMap shared_map(const DecodeParameters& p) {
   m.turns = activations > attention ? activations : attention;
   m.table = m.turns + align(p.pairs * 8);
   m.matrices = m.table + align(p.table_pages * 4);
-  m.layers = m.matrices +
-             align((p.layer_count * kLayerMatrices + 1) *
-                   static_cast<std::uint32_t>(sizeof(StreamMatrix)));
+  m.layers = m.matrices + align((p.layer_count * kLayerMatrices + 1) *
+                                static_cast<std::uint32_t>(sizeof(StreamMatrix)));
   m.reduce = m.layers + align(2 * static_cast<std::uint32_t>(sizeof(DecodeLayer)));
   m.ring = m.reduce + 512;
   return m;
@@ -89,8 +90,8 @@ __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, st
   sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
   sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
   if (!inside) return;
-  *reinterpret_cast<std::uint32_t*>(codes + i) = (a & 0xFF) | (b & 0xFF) << 8 | (c & 0xFF) << 16 |
-                                                 static_cast<std::uint32_t>(d & 0xFF) << 24;
+  *reinterpret_cast<std::uint32_t*>(codes + i) =
+      (a & 0xFF) | (b & 0xFF) << 8 | (c & 0xFF) << 16 | static_cast<std::uint32_t>(d & 0xFF) << 24;
   if (i % 16 == 0) sums[i / 16] = scale * static_cast<float>(sum);
   if (i % 32 == 0) scales[i / 32] = scale;
 }
@@ -228,8 +229,7 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         const std::uint32_t i = base + step * kStepFloats + threadIdx.x * 4;
-        v[step] = i < cols ? __ldcg(reinterpret_cast<const float4*>(from + i))
-                           : float4{0, 0, 0, 0};
+        v[step] = i < cols ? __ldcg(reinterpret_cast<const float4*>(from + i)) : float4{0, 0, 0, 0};
       }
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {

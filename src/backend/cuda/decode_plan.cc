@@ -25,8 +25,7 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
   p.dim = spec.dim;
   p.vocab = spec.vocab_size;
   p.pairs = widths.pairs;
-  p.table_pages =
-      std::min(kTablePages, (options.max_context + kPageTokens - 1) / kPageTokens);
+  p.table_pages = std::min(kTablePages, (options.max_context + kPageTokens - 1) / kPageTokens);
   p.widest = std::max({widths.dim, widths.q_dim, widths.ffn});
   for (const LayerSpec& layer : spec.layers) {
     p.widest_group = std::max(p.widest_group, layer.heads / layer.kv_heads * layer.head_dim);
@@ -119,11 +118,11 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   p.best = reinterpret_cast<float2*>(take(2 * std::size_t{blocks_}));
   p.counters = reinterpret_cast<unsigned*>(take(kCounters));
   p.stage_bytes = (stage + 127) / 128 * 128;
-  const auto room = static_cast<std::uint32_t>(device.shared_bytes_per_block) -
-                    decode_fixed_shared_bytes(p);
+  const auto room =
+      static_cast<std::uint32_t>(device.shared_bytes_per_block) - decode_fixed_shared_bytes(p);
   // The barriers stand beside the stages. More than twelve stages hide nothing more.
-  p.stages = std::min<std::uint32_t>(
-      12, room / (kDecodeWarps * (p.stage_bytes + sizeof(std::uint64_t))));
+  p.stages =
+      std::min<std::uint32_t>(12, room / (kDecodeWarps * (p.stage_bytes + sizeof(std::uint64_t))));
   shared_bytes_ = decode_fixed_shared_bytes(p) +
                   p.stages * kDecodeWarps * (p.stage_bytes + std::uint32_t{sizeof(std::uint64_t)});
 }

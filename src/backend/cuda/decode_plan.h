@@ -50,12 +50,12 @@ struct DecodeParameters {
   std::uint32_t dim = 0;
   std::uint32_t vocab = 0;
   std::uint32_t pairs = 0;
-  std::uint32_t table_pages = 0;     // page table entries kept in shared memory
-  std::uint32_t widest = 0;          // columns of the widest matrix
-  std::uint32_t widest_group = 0;    // query heads that share a kv head, times head_dim
-  std::uint32_t widest_head = 0;     // head_dim
-  std::uint32_t stage_bytes = 0;     // of one stage of a warp's ring
-  std::uint32_t stages = 0;          // of a warp's ring
+  std::uint32_t table_pages = 0;   // page table entries kept in shared memory
+  std::uint32_t widest = 0;        // columns of the widest matrix
+  std::uint32_t widest_group = 0;  // query heads that share a kv head, times head_dim
+  std::uint32_t widest_head = 0;   // head_dim
+  std::uint32_t stage_bytes = 0;   // of one stage of a warp's ring
+  std::uint32_t stages = 0;        // of a warp's ring
   float epsilon = 0;
   RopeLayout rope_layout = RopeLayout::interleaved;
   double rope_magnitude = 1;
@@ -63,13 +63,13 @@ struct DecodeParameters {
   DeviceMatrix embedding;
   DeviceMatrix head;
   const float* output_norm = nullptr;
-  float* x = nullptr;              // [dim], the residual
-  float* qkv = nullptr;            // [qkv_row]
-  float* attended = nullptr;       // [q_dim]
-  float* hidden = nullptr;         // [ffn]
-  float* partials = nullptr;       // [splits][heads][head_dim + 2]
-  float2* best = nullptr;          // [blocks], each block's largest logit and its index
-  unsigned* counters = nullptr;    // grid barrier, launches, then one for each kv head
+  float* x = nullptr;            // [dim], the residual
+  float* qkv = nullptr;          // [qkv_row]
+  float* attended = nullptr;     // [q_dim]
+  float* hidden = nullptr;       // [ffn]
+  float* partials = nullptr;     // [splits][heads][head_dim + 2]
+  float2* best = nullptr;        // [blocks], each block's largest logit and its index
+  unsigned* counters = nullptr;  // grid barrier, launches, then one for each kv head
 };
 
 // Most parts that a sequence's keys are cut into, and the fewest tokens of a part. Both depend on

@@ -88,8 +88,12 @@ class Uploader {
 
   DeviceMatrix matrix(const Matrix& matrix) {
     const Layout l = layout(matrix.type);
-    DeviceMatrix result{to_.matrices_.as<std::uint8_t>() + matrix_at_, matrix.rows, matrix.cols,
-                        device_row_bytes(l, matrix.cols), matrix.type, l.segment_elements};
+    DeviceMatrix result{to_.matrices_.as<std::uint8_t>() + matrix_at_,
+                        matrix.rows,
+                        matrix.cols,
+                        device_row_bytes(l, matrix.cols),
+                        matrix.type,
+                        l.segment_elements};
     auto* const out = to_.matrices_.as<std::uint8_t>() + matrix_at_;
     matrix_at_ += matrix_bytes(matrix);
     const std::size_t file_row = row_bytes(matrix.type, matrix.cols);

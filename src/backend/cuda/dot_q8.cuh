@@ -67,8 +67,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
       if constexpr (T == ElementType::q4_0) {
         sum = fmaf(half_at(seg + 16 * n + 2 * b), product - 8.0F * total, sum);
       } else {
-        const float2 dm =
-            __half22float2(*reinterpret_cast<const __half2*>(seg + 16 * n + 4 * b));
+        const float2 dm = __half22float2(*reinterpret_cast<const __half2*>(seg + 16 * n + 4 * b));
         sum = fmaf(dm.x, product, fmaf(dm.y, total, sum));
       }
     }
@@ -117,8 +116,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
       const int half = (c >> 2) & 1;
       const int q = c & 3;
       const uint4 ql = load16(seg + 16 * c);
-      const uint4 qh =
-          load16(seg + 128 * n + 64 * b + 32 * half + 16 * (q & 1)) >> (2 * (q >> 1));
+      const uint4 qh = load16(seg + 128 * n + 64 * b + 32 * half + 16 * (q & 1)) >> (2 * (q >> 1));
       const uint4 low = (ql & kLowNibbles) | ((qh & 0x03030303U) << 4);
       const uint4 high = ((ql >> 4) & kLowNibbles) | (((qh >> 4) & 0x03030303U) << 4);
       const int first = 256 * b + 128 * half + 16 * q;

@@ -26,10 +26,10 @@ __device__ inline void mbarrier_init_fence() {
 }
 
 __device__ inline void mbarrier_expect(std::uint64_t* barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                   shared_address(barrier)),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
 }
 
 __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parity) {
@@ -45,8 +45,8 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parit
   } while (done == 0);
 }
 
-// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier counts
-// them. What streams through once is marked to leave the L2 first.
+// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier
+// counts them. What streams through once is marked to leave the L2 first.
 __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes,
                                  std::uint64_t* barrier, std::uint64_t policy) {
   asm volatile(

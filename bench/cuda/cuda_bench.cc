@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arch/shape.h"
+#include "backend/cuda/cuda_executor.h"
+#include "backend/cuda/decode_plan.h"
+#include "backend/cuda/repack.h"
+#include "edgerunner/error.h"
+
+// Measures the cuda backend on random weights made on the device: a line of JSON a measurement.
+//   cuda_bench SHAPE TYPE decode [DEPTH...]     greedy tokens chosen on the device, one sequence
+//   cuda_bench SHAPE TYPE prefill [TOKENS...]   a prompt through the executor
+//   cuda_bench SHAPE TYPE rows DEPTH [ROWS...]  decoding several sequences through the executor
+
+namespace {
+
+using namespace edgerunner;
+using namespace edgerunner::cuda;
+
+constexpr int kRepetitions = 5;
+
+// The median time of `work` in milliseconds, on the device.
+template <typename Work>
+std::vector<float> time_all(cudaStream_t stream, Work&& work) {
+  const Event begin;
+  const Event end;
+  std::vector<float> times;
+  for (int i = 0; i <= kRepetitions; ++i) {
+    check(cudaEventRecord(begin, stream), "timing");
+    work();
+    check(cudaEventRecord(end, stream), "timing");
+    check(cudaEventSynchronize(end), "timing");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin, end), "timing");
+    if (i > 0) times.push_back(ms);  // the first one warms up
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+struct Case {
+  std::string shape;
+  std::string type;
+  Decoder decoder;
+};
+
+void report(const Case& c, std::string_view test, std::uint32_t tokens, std::uint32_t depth,
+            std::uint32_t rows, const std::vector<float>& times, std::uint64_t bytes) {
+  const double count = static_cast<double>(tokens) * rows;
+  const double median = times[times.size() / 2];
+  fmt::print(
+      "{{\"shape\":\"{}\",\"type\":\"{}\",\"test\":\"{}\",\"tokens\":{},\"rows\":{},\"depth\":{},"
+      "\"tps\":{:.1f},\"tps_min\":{:.1f},\"tps_max\":{:.1f},\"us_per_step\":{:.2f}",
+      c.shape, c.type, test, tokens, rows, depth, count / median * 1e3, count / times.back() * 1e3,
+      count / times.front() * 1e3, median * 1e3 / tokens);
+  if (bytes != 0) {
+    fmt::print(",\"weight_gb_per_s\":{:.0f}", static_cast<double>(bytes) * tokens / median / 1e6);
+  }
+  fmt::print(",\"backend\":\"cuda\",\"gpu\":\"{}\"}}\n",
+             static_cast<const char*>(device_properties().name));
+  std::fflush(stdout);
+}
+
+void bench_decode(const Case& c, const std::vector<std::uint32_t>& depths) {
+  constexpr std::uint32_t kTokens = 64;
+  const std::uint32_t deepest = *std::max_element(depths.begin(), depths.end());
+  ExecutorOptions options;
+  options.max_rows = 1;
+  options.max_context = deepest + kTokens + 1;
+  options.pages = options.max_context / kPageTokens + 1;
+  const DeviceProperties device = device_properties();
+  const DeviceWeights weights(c.decoder, WeightSource::random);
+  const CachePool cache(c.decoder.spec, options);
+  const Stream stream;
+  for (std::size_t i = 0; i < c.decoder.spec.layers.size(); ++i) {
+    const LayerSpec& layer = c.decoder.spec.layers[i];
+    const std::uint32_t row = layer.kv_heads * layer.head_dim;
+    for (void* values : {cache.layer(i).keys, cache.layer(i).values}) {
+      launch_random_blocks(ElementType::f16, row, static_cast<std::uint8_t*>(values), 0,
+                           options.pages * kPageTokens, i, stream);
+    }
+  }
+  const auto& frequencies = c.decoder.spec.rope.inverse_frequencies;
+  const DeviceBuffer device_frequencies(frequencies.size() * sizeof(double));
+  check(cudaMemcpy(device_frequencies.as<void>(), frequencies.data(), device_frequencies.size(),
+                   cudaMemcpyHostToDevice),
+        "uploading");
+  const DecodePlan plan(c.decoder.spec, options, device, weights, cache,
+                        device_frequencies.as<double>());
+  std::vector<std::uint32_t> state = {1, 0, 0};  // token, position, tokens produced
+  for (std::uint32_t page = 0; page < options.pages; ++page) state.push_back(page);
+  const DeviceBuffer device_state(state.size() * sizeof(std::uint32_t));
+  const DeviceBuffer logits(std::size_t{c.decoder.spec.vocab_size} * sizeof(float));
+  auto* const words = device_state.as<std::uint32_t>();
+  auto* const token = reinterpret_cast<TokenId*>(words);
+  for (const std::uint32_t depth : depths) {
+    state[1] = depth;
+    const auto times = time_all(stream, [&] {
+      check(
+          cudaMemcpyAsync(words, state.data(), device_state.size(), cudaMemcpyHostToDevice, stream),
+          "resetting");
+      for (std::uint32_t i = 0; i < kTokens; ++i) {
+        plan.launch({token, words + 1, words + 3, logits.as<float>(), token, words + 1}, stream);
+      }
+    });
+    report(c, "decode", kTokens, depth, 1, times, plan.stream_bytes());
+  }
+}
+
+// Runs batches through the executor, timed by the host: what a caller sees.
+void bench_executor(const Case& c, std::string_view test, std::uint32_t depth,
+                    const std::vector<std::uint32_t>& sizes) {
+  const bool prefill = test == "prefill";
+  const std::uint32_t largest = *std::max_element(sizes.begin(), sizes.end());
+  ExecutorOptions options;
+  options.max_rows = largest;
+  options.max_logit_rows = prefill ? 1 : largest;
+  options.max_context = prefill ? largest : depth + 64;
+  const std::uint32_t pages_each = options.max_context / kPageTokens + 1;
+  options.pages = prefill ? pages_each : largest * pages_each;
+  const auto executor = make_executor(c.decoder, options, WeightSource::random);
+  std::vector<float> logits(std::size_t{options.max_logit_rows} * c.decoder.spec.vocab_size);
+  for (const std::uint32_t size : sizes) {
+    std::vector<TokenId> tokens(size);
+    for (std::uint32_t i = 0; i < size; ++i) tokens[i] = static_cast<TokenId>(i * 7919 % 32000);
+    std::vector<PageId> pages(options.pages);
+    for (std::uint32_t i = 0; i < options.pages; ++i) pages[i] = i;
+    std::vector<SequenceSlice> slices;
+    std::vector<std::uint32_t> wanted;
+    if (prefill) {
+      slices.push_back({size, 0, pages});
+      wanted.push_back(size - 1);
+    } else {
+      for (std::uint32_t i = 0; i < size; ++i) {
+        slices.push_back({1, depth, std::span(pages).subspan(i * pages_each, pages_each)});
+        wanted.push_back(i);
+      }
+    }
+    const auto times = time_all(nullptr, [&] {
+      executor->forward({tokens, slices, wanted}, logits);
+    });
+    report(c, test, prefill ? size : 1, depth, prefill ? 1 : size, times, 0);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    fmt::print(stderr, "usage: cuda_bench SHAPE TYPE decode|prefill|rows [NUMBERS...]\n");
+    return 2;
+  }
+  try {
+    const auto type = element_type_from_name(argv[2]);
+    if (!type) throw Error(ErrorCode::invalid_argument, fmt::format("no type {}", argv[2]));
+    const Case c{argv[1], argv[2], shape_decoder(argv[1], *type)};
+    const std::string_view test = argv[3];
+    std::vector<std::uint32_t> numbers;
+    for (int i = 4; i < argc; ++i) {
+      numbers.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
+    }
+    if (test == "decode") {
+      bench_decode(c, numbers.empty() ? std::vector<std::uint32_t>{0, 4096} : numbers);
+    } else if (test == "prefill") {
+      bench_executor(c, test, 0, numbers.empty() ? std::vector<std::uint32_t>{4096} : numbers);
+    } else {
+      const std::uint32_t depth = numbers.empty() ? 512 : numbers.front();
+      if (!numbers.empty()) numbers.erase(numbers.begin());
+      bench_executor(c, test, depth, numbers.empty() ? std::vector<std::uint32_t>{32} : numbers);
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "cuda_bench: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,3 +1,8 @@
 edgerunner_test(cpu_executor_test
+  cpu/allocation_count.cc
+  cpu/attention_test.cc
+  cpu/cpu_bits_test.cc
+  cpu/cpu_executor_test.cc
   cpu/cpu_fixtures_test.cc
+  cpu/vector_kernels_test.cc
   ../support/model_fixture.cc)

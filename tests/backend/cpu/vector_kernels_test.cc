@@ -1,0 +1,126 @@
+#include "backend/cpu/vector_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "support/machine_isas.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+using test::machine_isas;
+
+std::vector<float> gaussian(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(size);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+TEST(VectorKernels, Exp2ErrsAtMost2e7) {
+  std::vector<float> x;
+  for (float value = 0; value > -124; value -= 1.0F / 1024) x.push_back(value * 1.00003F);
+  for (const Isa isa : machine_isas()) {
+    std::vector<float> out(x.size());
+    vector_kernels(isa).exp2(x.data(), static_cast<std::uint32_t>(x.size()), out.data());
+    double largest = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double wanted = std::exp2(static_cast<double>(x[i]));
+      largest = std::max(largest, std::abs(static_cast<double>(out[i]) / wanted - 1));
+    }
+    RecordProperty(std::string(name(isa)), std::to_string(largest));
+    EXPECT_LE(largest, 2.5e-7) << name(isa);
+  }
+}
+
+TEST(VectorKernels, Exp2IsExactAtItsEnds) {
+  for (const Isa isa : machine_isas()) {
+    const float x[] = {0.0F, -1.0F, -125.0F, -125.5F, -1e30F, -INFINITY, NAN};
+    float out[7];
+    vector_kernels(isa).exp2(x, 7, out);
+    EXPECT_EQ(out[0], 1.0F);
+    EXPECT_EQ(out[1], 0.5F);
+    EXPECT_EQ(out[2], 0x1p-125F);
+    EXPECT_EQ(out[3], 0.0F);
+    EXPECT_EQ(out[4], 0.0F);
+    EXPECT_EQ(out[5], 0.0F);
+    EXPECT_TRUE(std::isnan(out[6])) << name(isa);
+  }
+}
+
+TEST(VectorKernels, RmsNormFollowsItsFormula) {
+  for (const Isa isa : machine_isas()) {
+    for (const std::uint32_t size : {1U, 8U, 17U, 64U, 100U, 576U, 2048U}) {
+      const auto x = gaussian(size, size);
+      const auto weight = gaussian(size, size + 1);
+      std::vector<float> out(size);
+      vector_kernels(isa).rms_norm(x.data(), weight.data(), size, 1e-5F, out.data());
+      double squares = 0;
+      for (const float value : x) squares += static_cast<double>(value) * value;
+      const double scale = 1 / std::sqrt(squares / size + 1e-5);
+      for (std::uint32_t i = 0; i < size; ++i) {
+        const double wanted = x[i] * scale * weight[i];
+        EXPECT_NEAR(out[i], wanted, 1e-6 * std::abs(wanted) + 1e-12) << name(isa) << " " << size;
+      }
+    }
+  }
+}
+
+TEST(VectorKernels, RotatesBothLayoutsAndLeavesTheRestOfAHead) {
+  for (const Isa isa : machine_isas()) {
+    for (const RopeLayout layout : {RopeLayout::interleaved, RopeLayout::half_split}) {
+      for (const std::uint32_t dims : {4U, 8U, 32U, 40U, 64U}) {
+        const std::uint32_t head_dim = dims + (dims % 16 == 8 ? 8 : 0);
+        const auto x = gaussian(head_dim, dims);
+        std::vector<float> cosine(dims);
+        std::vector<float> sine(dims);
+        std::vector<double> wanted(x.begin(), x.end());
+        for (std::uint32_t pair = 0; pair < dims / 2; ++pair) {
+          const bool neighbours = layout == RopeLayout::interleaved;
+          const std::uint32_t a = neighbours ? 2 * pair : pair;
+          const std::uint32_t b = neighbours ? a + 1 : pair + dims / 2;
+          const double c = std::cos(0.3 * pair);
+          const double s = std::sin(0.3 * pair);
+          cosine[a] = cosine[b] = static_cast<float>(c);
+          sine[a] = static_cast<float>(-s);
+          sine[b] = static_cast<float>(s);
+          wanted[a] = x[a] * c - x[b] * s;
+          wanted[b] = x[a] * s + x[b] * c;
+        }
+        std::vector<float> out(head_dim);
+        vector_kernels(isa).rotate(x.data(), {cosine.data(), sine.data(), dims, layout}, head_dim,
+                                   0.5F, out.data());
+        for (std::uint32_t i = 0; i < head_dim; ++i) {
+          EXPECT_NEAR(out[i], 0.5 * wanted[i], 1e-6) << name(isa) << " dims " << dims;
+        }
+      }
+    }
+  }
+}
+
+TEST(VectorKernels, TheCacheClampsWhatAHalfCannotHold) {
+  const KvHeadLayout layout{8, KvPrecision::f16};
+  for (const Isa isa : machine_isas()) {
+    const float values[8] = {1e9F, -1e9F, 65504.0F, -65504.0F, 1.0F, 0.0F, INFINITY, NAN};
+    std::vector<std::uint16_t> block(layout.bytes() / 2);
+    vector_kernels(isa).store_values(values, 8, 1, 3, layout,
+                                     reinterpret_cast<std::byte*>(block.data()));
+    const std::uint16_t* stored = block.data() + layout.key_bytes() / 2 + 3 * 16;
+    EXPECT_EQ(stored[0], 0x7BFF);
+    EXPECT_EQ(stored[1], 0xFBFF);
+    EXPECT_EQ(stored[2], 0x7BFF);
+    EXPECT_EQ(stored[3], 0xFBFF);
+    EXPECT_EQ(stored[4], 0x3C00);
+    EXPECT_EQ(stored[5], 0);
+    EXPECT_EQ(stored[6], 0x7BFF);
+    EXPECT_GT(stored[7] & 0x7FFF, 0x7C00) << "not a number stays so, " << name(isa);
+    EXPECT_EQ(stored[8], 0) << "the pad stays zero";
+  }
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

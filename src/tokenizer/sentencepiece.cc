@@ -164,6 +164,7 @@ void SentencePieceTokenizer::encode_all(std::string_view text, const EncodeOptio
 }
 
 void SentencePieceTokenizer::encode_plain(std::string_view text, Call& call) const {
+  const std::size_t first = call.ids.size();
   std::size_t begin = 0;
   char32_t last = 0;
   bool whole = false;  // whether the unit before is a character
@@ -180,10 +181,20 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, Call& call) con
     at += unit.length;
   }
   encode_chunk(text.substr(begin), call);
+  if (!byte_fallback_) fuse_unknown(call.ids, first);
+}
+
+void SentencePieceTokenizer::fuse_unknown(std::vector<TokenId>& ids, std::size_t first) const {
+  const auto both_unknown = [&](TokenId a, TokenId b) {
+    return a == b && a == vocabulary().unknown();
+  };
+  ids.erase(std::unique(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end(), both_unknown),
+            ids.end());
 }
 
 void SentencePieceTokenizer::encode_chunk(std::string_view text, Call& call) const {
-  if (call.cache.replay(text, call.ids)) return;
+  // Fusing unknown tokens moves ids, which the cache can't know.
+  if (byte_fallback_ && call.cache.replay(text, call.ids)) return;
   const std::size_t first = call.ids.size();
   call.symbols.clear();
   for (std::size_t at = 0; at < text.size();) {
@@ -192,7 +203,7 @@ void SentencePieceTokenizer::encode_chunk(std::string_view text, Call& call) con
     at += unit.length;
   }
   merger_.merge(call.symbols, call.merging, call.ids);
-  call.cache.remember(text, call.ids, first);
+  if (byte_fallback_) call.cache.remember(text, call.ids, first);
 }
 
 void SentencePieceTokenizer::append_character(std::string_view character,

@@ -37,6 +37,8 @@ class SentencePieceTokenizer final : public VocabularyTokenizer {
   void encode_plain(std::string_view text, Call& call) const;
   void encode_chunk(std::string_view text, Call& call) const;
   void append_character(std::string_view character, std::vector<TokenId>& symbols) const;
+  // A run of unknown characters is one unknown token; `first` is where the stretch's ids begin.
+  void fuse_unknown(std::vector<TokenId>& ids, std::size_t first) const;
   bool starts_stretch(TokenId token) const;
 
   Merger merger_;

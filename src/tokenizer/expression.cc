@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "edgerunner/error.h"
+#include "tokenizer/unicode_additions.h"
 
 namespace edgerunner {
 namespace {
@@ -25,10 +26,13 @@ constexpr std::string_view kSpaces =
 constexpr std::size_t kJitStackStart = std::size_t{16} << 10;
 constexpr std::size_t kJitStackLimit = std::size_t{1} << 20;
 
-// Replaces \s and \S.
+// Puts what is meant in the place of \s, \S and \p{...}.
 std::string to_pcre2(std::string_view pattern) {
   std::string result;
   bool in_class = false;
+  const auto put_class = [&](std::string_view negation, std::string_view members) {
+    result += in_class ? std::string(members) : fmt::format("[{}{}]", negation, members);
+  };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];
     if (c != '\\' || i + 1 == pattern.size()) {
@@ -38,10 +42,13 @@ std::string to_pcre2(std::string_view pattern) {
       continue;
     }
     const char escaped = pattern[++i];
-    if (escaped == 's' && in_class) {
-      result += kSpaces;
-    } else if (escaped == 's' || escaped == 'S') {
-      result += fmt::format("[{}{}]", escaped == 'S' ? "^" : "", kSpaces);
+    if (escaped == 's' || escaped == 'S') {
+      put_class(escaped == 'S' ? "^" : "", kSpaces);
+    } else if (escaped == 'p') {
+      const std::size_t end = pattern.find('}', i);
+      const std::string_view category = pattern.substr(i + 2, end - i - 2);
+      put_class("", fmt::format("\\p{{{}}}{}", category, unicode_additions(category)));
+      i = end;
     } else {
       result += {'\\', escaped};
     }

@@ -51,7 +51,7 @@ TEST(ByteBpe, NormalizesForQwenOnly) {
 }
 
 TEST(ByteBpe, GivesBackEveryByteStringOfTwoBytes) {
-  for (const char* pre : {"gpt-2", "llama-bpe", "tekken", "deepseek-v3", "smollm", "default"}) {
+  for (const char* pre : {"gpt-2", "deepseek-v3"}) {
     const auto tokenizer = byte_level(pre, {"a b", "Ã ©"}).load();
     for (int first = 0; first < 256; ++first) {
       for (int second = 0; second < 256; ++second) {

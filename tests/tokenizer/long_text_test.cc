@@ -93,7 +93,7 @@ TEST_P(LongText, IsEncodedInTimeOnASmallStack) {
   expect_fast(*load_tokenizer(file), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Vocabularies, LongText,
+INSTANTIATE_TEST_SUITE_P(SlowVocabularies, LongText,
                          testing::Values("llama3.1", "qwen3", "deepseek-v3", "gpt2", "gemma3",
                                          "llama2", "mistral-v1", "mistral-v3", "tekken"),
                          [](const auto& name) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gguf/expect_error.h"
+#include "support/expect_error.h"
 #include "tokenizer/vocabulary_file.h"
 
 namespace edgerunner {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "gguf/expect_error.h"
+#include "support/expect_error.h"
 #include "tokenizer/vocabulary_file.h"
 
 namespace edgerunner {

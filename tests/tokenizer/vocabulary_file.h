@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "edgerunner/tokenizer.h"
-#include "gguf/file_builder.h"
+#include "support/file_builder.h"
 #include "tokenizer/load.h"
 
 namespace edgerunner::test {

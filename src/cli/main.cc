@@ -35,6 +35,9 @@ int run(int argc, char** argv) {
   add_info_command(program);
   add_tokenize_command(program);
   add_detokenize_command(program);
+  add_logits_command(program);
+  add_generate_command(program);
+  add_bench_command(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

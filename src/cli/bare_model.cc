@@ -1,0 +1,43 @@
+#include "cli/bare_model.h"
+
+#include <fmt/core.h>
+
+#include "base/cpu_features.h"
+#include "edgerunner/error.h"
+
+namespace edgerunner::cli {
+
+BareModel::BareModel(const ModelArguments& arguments)
+    : options_(arguments.options()),
+      file_(gguf::File::open(arguments.path)),
+      decoder_(read_decoder(file_)) {
+  const std::uint32_t trained = decoder_.spec.context_length;
+  if (options_.context > trained) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--context {} is more than the {} tokens that {} was trained for",
+                            options_.context, trained, arguments.path));
+  }
+  context_ = options_.context != 0 ? options_.context : trained;
+  if (options_.threads == 0) options_.threads = available_cores();
+}
+
+Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
+  if (tokens > context_) {
+    throw Error(ErrorCode::context_full,
+                fmt::format("{} tokens are more than the context of {} tokens", tokens, context_));
+  }
+  ExecutorOptions options;
+  options.precision = options_.precision;
+  options.kv = options_.kv;
+  options.threads = options_.threads;
+  options.max_rows = options_.prefill_chunk;
+  options.max_logit_rows = max_logit_rows;
+  options.pages = (tokens + kPageTokens - 1) / kPageTokens;
+  options.max_context = options.pages * kPageTokens;
+  executor_ = options_.backend == BackendKind::reference
+                  ? make_reference_executor(decoder_, options)
+                  : make_cpu_executor(decoder_, options);
+  return *executor_;
+}
+
+}  // namespace edgerunner::cli

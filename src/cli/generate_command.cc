@@ -1,0 +1,94 @@
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "edgerunner/model.h"
+
+namespace edgerunner::cli {
+namespace {
+
+struct GenerateArguments {
+  ModelArguments model;
+  InputOptions input;
+  SamplingArguments sampling;
+  bool stats = false;
+  bool json = false;
+};
+
+std::string summary_line(const Summary& summary) {
+  return fmt::format(
+      "{} prompt tokens ({} reused), {} generated; prefill {:.1f} tok/s, decode {:.1f} tok/s, "
+      "first token after {:.3f} s; finished: {}\n",
+      summary.prompt_tokens, summary.reused_tokens, summary.generated_tokens, summary.prefill_tps,
+      summary.decode_tps, summary.time_to_first_token_s, name(summary.finish_reason));
+}
+
+nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) {
+  return {
+      {"text", text},
+      {"ids", summary.tokens},
+      {"prompt_tokens", summary.prompt_tokens},
+      {"generated_tokens", summary.generated_tokens},
+      {"reused_tokens", summary.reused_tokens},
+      {"finish_reason", name(summary.finish_reason)},
+      {"prefill_tps", summary.prefill_tps},
+      {"decode_tps", summary.decode_tps},
+      {"time_to_first_token_s", summary.time_to_first_token_s},
+  };
+}
+
+void generate(const GenerateArguments& arguments) {
+  arguments.input.check("--prompt, --file, --ids and -");
+  const GenerateOptions options = arguments.sampling.resolve(arguments.model.seed);
+  std::vector<TokenId> ids;
+  std::string prompt;
+  if (arguments.input.ids) {
+    ids = parse_ids(*arguments.input.ids);
+  } else {
+    prompt = arguments.input.read_text();
+  }
+
+  const Interrupt interrupt;
+  Model model = Model::load(arguments.model.path, arguments.model.options());
+  Generation generation = arguments.input.ids ? model.generate(ids, options, interrupt.token())
+                                              : model.generate(prompt, options, interrupt.token());
+  std::string text;
+  for (const std::string& piece : generation) {
+    text += piece;
+    if (!arguments.json) write_output(piece);
+  }
+  const Summary& summary = generation.summary();
+  if (arguments.json) {
+    write_json(to_json(text, summary));
+  } else if (!text.ends_with('\n')) {
+    write_output("\n");
+  }
+  const bool cancelled = summary.finish_reason == FinishReason::cancelled;
+  if (arguments.stats || (cancelled && !arguments.json)) {
+    fmt::print(stderr, "{}", summary_line(summary));
+  }
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("generate", "Continue a prompt, streaming the text");
+  const auto arguments = std::make_shared<GenerateArguments>();
+  arguments->model.add_to(*command);
+  arguments->input.add_to(*command, "--prompt", true);
+  command
+      ->add_option("--max-tokens", arguments->sampling.options.max_tokens,
+                   "Most tokens to generate; 0: until the model ends or the context is full")
+      ->capture_default_str();
+  arguments->sampling.add_to(*command);
+  command->add_flag("--stats", arguments->stats, "Print a line of statistics on standard error");
+  command->add_flag("--json", arguments->json, "Print one JSON document instead of streaming");
+  command->callback([arguments] { generate(*arguments); });
+}
+
+}  // namespace edgerunner::cli

@@ -38,6 +38,9 @@ int run(int argc, char** argv) {
   add_logits_command(program);
   add_generate_command(program);
   add_bench_command(program);
+  if (argc > 1 && argv[1][0] != '-' && program.get_subcommand_no_throw(argv[1]) == nullptr) {
+    return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -140,6 +140,9 @@ void SamplingArguments::add_to(CLI::App& command) {
 GenerateOptions SamplingArguments::resolve(std::uint64_t seed) const {
   GenerateOptions resolved = options;
   resolved.sampling.seed = seed;
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) throw UsageError("--stop: an empty string would stop everything");
+  }
   for (const std::string& bias : logit_bias) {
     resolved.sampling.logit_bias.push_back(parse_bias(bias));
   }

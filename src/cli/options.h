@@ -34,7 +34,7 @@ struct SamplingArguments {
   std::vector<std::string> logit_bias;
 
   void add_to(CLI::App& command);
-  // Throws UsageError for a logit bias that is not ID=VALUE.
+  // Throws UsageError for a logit bias that is not ID=VALUE, or an empty stop string.
   GenerateOptions resolve(std::uint64_t seed) const;
 };
 

@@ -1,0 +1,83 @@
+#include "program_test.h"
+#include "support/shared_data.h"
+
+#include <chrono>
+
+namespace edgerunner::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Info = ProgramTest;
+
+TEST_F(Info, TellsWhatTheFileHolds) {
+  const nlohmann::json info = run_json({"info", model_, "--json"});
+  EXPECT_EQ(info["architecture"], "llama");
+  EXPECT_EQ(info["name"], "tiny");
+  EXPECT_EQ(info["supported"], true);
+  EXPECT_EQ(info["config"]["block_count"], 2);
+  EXPECT_EQ(info["tensors"].size(), 1);
+  EXPECT_EQ(info["tensors"][0]["type"], "F32");
+  EXPECT_EQ(info["tensors"][0]["count"], 20);
+  EXPECT_EQ(info["tensors"][0]["bytes"], info["parameters"].get<std::uint64_t>() * 4);
+  EXPECT_EQ(info["tokenizer"]["tokens"], kTinyVocab);
+  EXPECT_EQ(info["tokenizer"]["eos"], kTinyEos);
+  EXPECT_EQ(info["tokenizer"]["bos"], nullptr);
+}
+
+TEST_F(Info, AddsUpTheMemoryForAContext) {
+  const nlohmann::json info =
+      run_json({"info", model_, "--json", "--context", "128", "--kv", "f32"});
+  ASSERT_EQ(info["memory"].size(), 1);
+  const nlohmann::json& memory = info["memory"][0];
+  EXPECT_EQ(memory["context"], 128);
+  // Keys and values: 2 * 2 layers * 128 tokens * 2 heads * 8 dimensions * 4 bytes.
+  EXPECT_EQ(memory["cache_bytes"], 2 * 2 * 128 * 2 * 8 * 4);
+  EXPECT_EQ(memory["total_bytes"], memory["weights_bytes"].get<std::uint64_t>() +
+                                       memory["cache_bytes"].get<std::uint64_t>() +
+                                       memory["scratch_bytes"].get<std::uint64_t>());
+}
+
+TEST_F(Info, NamesTheInstructionSetAndTheKernels) {
+  const nlohmann::json info = run_json({"info", model_, "--json", "--threads", "3"});
+  EXPECT_EQ(info["backend"], "cpu");
+  EXPECT_EQ(info["threads"], 3);
+  EXPECT_FALSE(info["isa"].get<std::string>().empty());
+  ASSERT_FALSE(info["kernels"].empty());
+  EXPECT_THAT(info["kernels"][0].get<std::string>(), HasSubstr("F32"));
+  const ProgramRun text = run_program({"info", model_});
+  EXPECT_THAT(text.out, HasSubstr(info["isa"].get<std::string>()));
+  EXPECT_THAT(text.out, HasSubstr(info["kernels"][0].get<std::string>()));
+}
+
+TEST_F(Info, AnswersForAFileThatCannotBeRun) {
+  const std::string vocabulary = folder_ / "vocabulary.gguf";
+  write_tiny_model(vocabulary, {.tensors = false});
+  const nlohmann::json no_tensors = run_json({"info", vocabulary, "--json"});
+  EXPECT_EQ(no_tensors["supported"], false);
+  EXPECT_THAT(no_tensors["refusal"].get<std::string>(), HasSubstr("no tensors"));
+  EXPECT_EQ(no_tensors["tokenizer"]["tokens"], kTinyVocab);
+
+  const std::string strange = folder_ / "strange.gguf";
+  write_tiny_model(strange, {.architecture = "frobnicator"});
+  const nlohmann::json unknown = run_json({"info", strange, "--json"});
+  EXPECT_EQ(unknown["supported"], false);
+  EXPECT_THAT(unknown["refusal"].get<std::string>(), HasSubstr("frobnicator"));
+  EXPECT_EQ(unknown["config"]["embedding_length"], 32);
+}
+
+TEST_F(Info, AnswersAtOnceForALargeVocabulary) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  const std::string path = shared_dir() / "tokenizers/gemma3/vocab.gguf";  // 262,208 tokens
+  run_program({"info", path});  // the first run may read the disk
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramRun run = run_program({"info", path});
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(run.status, 0);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LT(time.count(), 0.1);
+#endif
+}
+
+}  // namespace
+}  // namespace edgerunner::test

@@ -92,6 +92,9 @@ std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options);
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
 
+// What make_cpu_executor would make, told without making it or touching the weights.
+ExecutorInfo cpu_executor_info(const Decoder& decoder, const ExecutorOptions& options);
+
 // Throws Error(invalid_argument) naming what is wrong with a batch; shared by all backends.
 void check_batch(const Batch& batch, const DecoderSpec& spec, const ExecutorOptions& options,
                  std::size_t logits_size);

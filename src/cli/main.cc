@@ -1,11 +1,13 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -27,6 +29,12 @@ int report(std::string message, int status) {
   return status;
 }
 
+bool is_command(const CLI::App& program, std::string_view word) {
+  const auto commands = program.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return command->get_name() == word; });
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Runs language models from GGUF files.", "edgerunner");
   program.set_version_flag("--version", "edgerunner " EDGERUNNER_VERSION);
@@ -38,7 +46,7 @@ int run(int argc, char** argv) {
   add_logits_command(program);
   add_generate_command(program);
   add_bench_command(program);
-  if (argc > 1 && argv[1][0] != '-' && program.get_subcommand_no_throw(argv[1]) == nullptr) {
+  if (argc > 1 && argv[1][0] != '-' && !is_command(program, argv[1])) {
     return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
   }
   try {

@@ -68,6 +68,7 @@ std::vector<TensorGroup> group_tensors(const gguf::File& file) {
     group.bytes += tensor.data.size();
   }
   std::vector<TensorGroup> sorted;
+  sorted.reserve(groups.size());
   for (const auto& [type, group] : groups) sorted.push_back(group);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; });
@@ -86,6 +87,19 @@ std::optional<TokenizerReport> read_tokenizer(const gguf::File& file) {
   };
 }
 
+// For one sequence of `context` tokens.
+ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context) {
+  ExecutorOptions executor;
+  executor.precision = options.precision;
+  executor.kv = options.kv;
+  executor.threads = options.threads;
+  executor.max_rows = options.prefill_chunk + options.max_sequences;
+  executor.max_logit_rows = options.max_sequences;
+  executor.max_context = context;
+  executor.pages = (context + kPageTokens - 1) / kPageTokens;
+  return executor;
+}
+
 std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options) {
   std::vector<std::uint32_t> contexts = {512, 2048, 8192, 32768};
   std::erase_if(contexts, [&](std::uint32_t context) { return context > spec.context_length; });
@@ -94,15 +108,9 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   contexts.erase(std::unique(contexts.begin(), contexts.end()), contexts.end());
 
   std::vector<MemoryLine> lines;
+  lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
-    ExecutorOptions executor;
-    executor.precision = options.precision;
-    executor.kv = options.kv;
-    executor.threads = options.threads;
-    executor.max_rows = options.prefill_chunk;
-    executor.max_logit_rows = options.max_sequences;
-    executor.max_context = context;
-    executor.pages = (context + kPageTokens - 1) / kPageTokens;
+    const ExecutorOptions executor = executor_options(options, context);
     const MemoryNeed need = options.backend == BackendKind::reference
                                 ? reference_memory_need(spec, executor)
                                 : cpu_memory_need(spec, executor);
@@ -138,6 +146,9 @@ ModelReport make_model_report(const ModelArguments& arguments) {
     try {
       const Decoder decoder = read_decoder(file);
       report.memory = memory_lines(decoder.spec, options);
+      if (options.backend == BackendKind::cpu) {
+        report.kernels = cpu_executor_info(decoder, executor_options(options, 0)).kernels;
+      }
     } catch (const Error& error) {
       report.refusal = error.what();
     }

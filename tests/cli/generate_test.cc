@@ -131,7 +131,7 @@ TEST_F(Generate, RefusesWhatCannotBeGenerated) {
   expect_refusal(run({"--prompt", "x", "--ids", "1"}), 2, {"--prompt"});
   expect_refusal(run({"--ids", "x"}), 2, {"--ids"});
   expect_refusal(run({"--ids", "300"}), 1, {"300"});
-  expect_refusal(run({"--prompt", ""}), 1, {"empty"});
+  expect_refusal(run({"--prompt", ""}), 1, {"prompt"});
   expect_refusal(run({"--prompt", std::string(300, 'x')}), 1, {"300", "192"});
   expect_refusal(run({"--prompt", "xxxxxxxxx", "--context", "8"}), 1, {"9", "8"});
   expect_refusal(run({"--prompt", "x", "--context", "4000000000"}), 1, {"4000000000"});

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,11 +14,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string id_list(std::size_t count) {
-  std::string list;
-  for (std::size_t i = 0; i < count; ++i) {
-    list += (i == 0 ? "" : ",") + std::to_string((i * 37 + 5) % kTinyVocab);
-  }
-  return list;
+  std::vector<std::size_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i) ids[i] = (i * 37 + 5) % kTinyVocab;
+  return fmt::format("{}", fmt::join(ids, ","));
 }
 
 using Logits = ProgramTest;
@@ -65,14 +65,15 @@ TEST_F(Logits, RefusesWhatCannotBeComputed) {
 class FixtureLogits : public ::testing::TestWithParam<std::string> {};
 
 double largest_error(const ModelFixture& fixture, const std::vector<std::string>& options) {
-  std::string ids;
-  for (const TokenId id : fixture.prompt) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-  std::string positions;
-  for (const auto& [position, row] : fixture.logits) {
-    positions += (positions.empty() ? "" : ",") + std::to_string(position);
-  }
-  std::vector<std::string> arguments = {"logits", fixture.file.name(), "--ids",  ids,
-                                        "--json", "--positions",       positions};
+  std::vector<std::uint32_t> positions;
+  for (const auto& [position, row] : fixture.logits) positions.push_back(position);
+  std::vector<std::string> arguments = {"logits",
+                                        fixture.file.name(),
+                                        "--json",
+                                        "--ids",
+                                        fmt::format("{}", fmt::join(fixture.prompt, ",")),
+                                        "--positions",
+                                        fmt::format("{}", fmt::join(positions, ","))};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const ProgramRun run = run_program(arguments);
   EXPECT_EQ(run.status, 0) << run.err;
@@ -96,8 +97,8 @@ TEST_P(FixtureLogits, AgreeWithTheReferenceData) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, FixtureLogits, ::testing::ValuesIn(supported_fixtures()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& fixture) {
+                           std::string name = fixture.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -7,39 +7,54 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
+#include <stdexcept>
 #include <thread>
-
-#include "support/temporary_folder.h"
 
 namespace edgerunner::test {
 namespace {
 
-std::string read_all(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+// A file without a name, gone when closed, so that the program never waits for a pipe to be read.
+class Stream {
+ public:
+  Stream() : file_(std::tmpfile()) {
+    if (file_ == nullptr) throw std::runtime_error("no temporary file could be made");
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { std::fclose(file_); }
 
-// In the child: only async-signal-safe calls.
-void redirect(const char* path, int flags, int descriptor) {
-  const int opened = ::open(path, flags, 0600);
-  if (opened < 0 || ::dup2(opened, descriptor) < 0) ::_exit(126);
-  if (opened != descriptor) ::close(opened);
-}
+  int descriptor() const { return ::fileno(file_); }
+  void fill(const std::string& text) const {
+    std::fwrite(text.data(), 1, text.size(), file_);
+    std::rewind(file_);
+  }
+  // Everything so far, whatever the position that the program shares.
+  std::string contents() const {
+    std::string text;
+    std::array<char, 65536> buffer;
+    while (true) {
+      const ssize_t count =
+          ::pread(descriptor(), buffer.data(), buffer.size(), static_cast<off_t>(text.size()));
+      if (count <= 0) return text;
+      text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  std::FILE* file_;
+};
 
 }  // namespace
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramSetup& setup) {
-  const TemporaryFolder folder;
-  const std::string in = folder / "program.in";
-  const std::string out = setup.output.empty() ? (folder / "program.out").string() : setup.output;
-  const std::string err = folder / "program.err";
-  std::ofstream(in, std::ios::binary) << setup.input;
-
+  const Stream in;
+  const Stream out;
+  const Stream err;
+  in.fill(setup.input);
   std::vector<std::string> words = {EDGERUNNER_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -48,16 +63,19 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramS
 
   const pid_t child = ::fork();
   if (child == 0) {
-    redirect(in.c_str(), O_RDONLY, STDIN_FILENO);
-    redirect(out.c_str(), O_WRONLY | O_CREAT, STDOUT_FILENO);
-    redirect(err.c_str(), O_WRONLY | O_CREAT, STDERR_FILENO);
+    // Only async-signal-safe calls until the program runs.
+    const int output =
+        setup.output.empty() ? out.descriptor() : ::open(setup.output.c_str(), O_WRONLY);
+    ::dup2(in.descriptor(), STDIN_FILENO);
+    ::dup2(output, STDOUT_FILENO);
+    ::dup2(err.descriptor(), STDERR_FILENO);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;
   if (setup.signal != 0) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (read_all(out).find(setup.signal_after_output) == std::string::npos &&
+    while (out.contents().find(setup.signal_after_output) == std::string::npos &&
            std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -67,8 +85,8 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramS
 
   ProgramRun run;
   run.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (setup.output.empty()) run.out = read_all(out);
-  run.err = read_all(err);
+  run.out = out.contents();
+  run.err = err.contents();
   return run;
 }
 

@@ -96,6 +96,12 @@ std::unique_ptr<Executor> make_cpu_executor(const Decoder& decoder,
   return cpu::make_executor(decoder, options, chosen_isa());
 }
 
+ExecutorInfo cpu_executor_info(const Decoder& decoder, const ExecutorOptions& options) {
+  const Isa isa = chosen_isa();
+  return {"cpu", std::string(name(isa)), describe_kernels(decoder, options, cpu::kernels(isa), isa),
+          options.threads};
+}
+
 MemoryNeed cpu_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
   MemoryNeed need;
   need.cache_bytes = std::uint64_t{cpu::KvPool::page_bytes(spec, options.kv)} * options.pages;

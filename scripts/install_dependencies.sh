@@ -15,7 +15,8 @@ declare -A packages=(
 )
 
 is_installed() {
-  [[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
+  dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null |
+    grep -qxE "(all|$(dpkg --print-architecture)) installed"
 }
 
 # A Python with pip that is already on the path serves as well as Debian's.

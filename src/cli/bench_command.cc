@@ -27,6 +27,10 @@ struct BenchArguments {
   bool json = false;
 };
 
+const char* kv_name(const ModelArguments& model) {
+  return model.options().kv == KvPrecision::f32 ? "f32" : "f16";
+}
+
 struct Plan {
   std::vector<std::uint32_t> prompts;
   std::vector<std::uint32_t> depths;
@@ -66,9 +70,9 @@ Plan make_plan(const BenchArguments& arguments, std::uint32_t context) {
 
 Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
              const std::vector<Throughput>& results) {
-  Json document = {{"model", arguments.model.path}, {"precision", arguments.model.precision},
-                   {"kv", arguments.model.kv},      {"isa", info.isa},
-                   {"kernels", info.kernels},       {"repetitions", arguments.repetitions},
+  Json document = {{"model", arguments.model.path},  {"precision", arguments.model.precision},
+                   {"kv", kv_name(arguments.model)}, {"isa", info.isa},
+                   {"kernels", info.kernels},        {"repetitions", arguments.repetitions},
                    {"results", Json::array()}};
   for (const Throughput& result : results) {
     document["results"].push_back({{"test", result.test},

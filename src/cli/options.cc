@@ -49,9 +49,8 @@ void ModelArguments::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--kv", kv, "Element type of the KV cache: f16, f32 or q8")
+  command.add_option("--kv", kv, "Element type of the KV cache; by default f16, f32 where exact")
       ->check(CLI::IsMember({"f16", "f32", "q8"}))
-      ->capture_default_str()
       ->group(group);
   command.add_option("--threads", threads, "Threads; by default the cores this process may use")
       ->check(CLI::Range(1, kMostThreads))
@@ -75,7 +74,9 @@ ModelOptions ModelArguments::options() const {
   ModelOptions options;
   options.backend = backend == "reference" ? BackendKind::reference : BackendKind::cpu;
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;
-  options.kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16;
+  // Rounding the cache to f16 would cost more than `exact` promises.
+  const bool f32_cache = kv.empty() ? options.precision == Precision::exact : kv == "f32";
+  options.kv = f32_cache ? KvPrecision::f32 : KvPrecision::f16;
   options.threads = threads;
   options.context = context;
   return options;

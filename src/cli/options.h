@@ -15,7 +15,7 @@ struct ModelArguments {
   std::string path;
   std::string backend = "cpu";
   std::string precision = "fast";
-  std::string kv = "f16";
+  std::string kv;  // empty: as the precision asks
   int threads = 0;
   std::uint32_t context = 0;
   std::uint64_t seed = 0;

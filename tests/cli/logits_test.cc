@@ -93,7 +93,7 @@ double largest_error(const ModelFixture& fixture, const std::vector<std::string>
 TEST_P(FixtureLogits, AgreeWithTheReferenceData) {
   const ModelFixture fixture = load_fixture(GetParam());
   EXPECT_LE(largest_error(fixture, {"--backend", "reference"}), 1e-5);
-  EXPECT_LE(largest_error(fixture, {"--precision", "exact", "--kv", "f32"}), 1e-4);
+  EXPECT_LE(largest_error(fixture, {"--precision", "exact"}), 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, FixtureLogits, ::testing::ValuesIn(supported_fixtures()),

@@ -88,10 +88,11 @@ Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
 }
 
 std::string header(const BenchArguments& arguments, const ExecutorInfo& info) {
-  std::string text = fmt::format(
-      "{}\nbackend {}{}{}, {} {}, precision {}, cache {}\n", arguments.model.path, info.backend,
-      info.isa.empty() ? "" : ", instruction set ", info.isa, info.threads,
-      info.threads == 1 ? "thread" : "threads", arguments.model.precision, arguments.model.kv);
+  std::string text =
+      fmt::format("{}\nbackend {}{}{}, {} {}, precision {}, cache {}\n", arguments.model.path,
+                  info.backend, info.isa.empty() ? "" : ", instruction set ", info.isa,
+                  info.threads, info.threads == 1 ? "thread" : "threads", arguments.model.precision,
+                  kv_name(arguments.model));
   for (const std::string& kernel : info.kernels) text += fmt::format("kernel {}\n", kernel);
   return text + fmt::format("{:<8}{:>8}{:>8}{:>12}{:>12}{:>12}\n", "test", "tokens", "depth",
                             "tok/s", "least", "most");

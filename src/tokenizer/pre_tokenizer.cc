@@ -98,7 +98,6 @@ constexpr Entry kEntries[] = {
     {"llama3", &kLlama3Stages, false, true, true},
     {"llama-v3", &kLlama3Stages, false, true, true},
     {"qwen2", &kQwen2Stages, true},
-    {"deepseek-r1-qwen", &kQwen2Stages},
     {"tekken", &kTekkenStages, false, true, true},
     {"deepseek-llm", &kDeepSeekLlmStages},
     {"deepseek-coder", &kDeepSeekCoderStages},

@@ -110,7 +110,7 @@ TEST_P(LongTextSmallVocabulary, IsEncodedInTimeOnASmallStack) {
   expect_fast(*file.load(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(PreTokenizers, LongTextSmallVocabulary,
+INSTANTIATE_TEST_SUITE_P(SlowPreTokenizers, LongTextSmallVocabulary,
                          testing::Values("gpt-2", "smollm", "llama-bpe", "qwen2", "tekken",
                                          "deepseek-llm", "deepseek-coder", "deepseek-v3",
                                          "default"),

@@ -9,7 +9,6 @@
 namespace edgerunner {
 namespace {
 
-const EncodeOptions kPlain{.add_special = false, .parse_special = false};
 constexpr std::string_view kBad = "\xEF\xBF\xBD";
 
 // Of a vocabulary of single bytes.

@@ -7,6 +7,7 @@
 #include "edgerunner/error.h"
 #include "gguf/file.h"
 #include "support/touch_decoder.h"
+#include "support/touch_tokenizer.h"
 
 namespace {
 
@@ -33,6 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   attempt([&] {
     const File file = File::view(std::as_bytes(std::span(data, size)), "input");
     attempt([&] { edgerunner::test::touch_decoder(file); });
+    attempt([&] { edgerunner::test::touch_tokenizer(file); });
   });
   return 0;
 }

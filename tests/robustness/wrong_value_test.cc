@@ -3,20 +3,21 @@
 
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 
-#include "edgerunner/error.h"
 #include "gguf/file.h"
+#include "outcomes.h"
 #include "rewrite.h"
 #include "seed_models.h"
 #include "support/touch_decoder.h"
+#include "support/touch_tokenizer.h"
 
 namespace edgerunner {
 namespace {
 
 using gguf::File;
 using gguf::MetadataValue;
+using test::Outcomes;
 
 std::vector<MetadataValue> awkward_values() {
   const std::string text = "text";
@@ -75,26 +76,10 @@ std::vector<MetadataValue> awkward_values() {
           std::vector<double>(12, 1e300)};
 }
 
-// Counts of what the action did: succeed, or throw an error that says why.
-struct Outcomes {
-  int taken = 0;
-  int refused = 0;
-
-  void count(const std::string& what, const std::function<void()>& action) {
-    try {
-      action();
-      ++taken;
-    } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == ErrorCode::invalid_file || error.code() == ErrorCode::unsupported)
-          << what << ": " << error.what();
-      ++refused;
-    }
-  }
-};
-
 TEST(WrongValue, OfAnyKeyIsTakenOrRefused) {
   const std::vector<MetadataValue> values = awkward_values();
   Outcomes decoders;
+  Outcomes tokenizers;
   for (const std::filesystem::path& path : test::seed_models()) {
     const File model = File::open(path);
     for (const gguf::Value& entry : model.metadata()) {
@@ -104,12 +89,16 @@ TEST(WrongValue, OfAnyKeyIsTakenOrRefused) {
         const std::string what = path.filename().string() + ", " + std::string(entry.key) +
                                  ", value " + std::to_string(i);
         decoders.count(what, [&] { test::touch_decoder(File::view(bytes)); });
+        tokenizers.count(what, [&] { test::touch_tokenizer(File::view(bytes)); });
       }
     }
   }
-  std::printf("wrong values: %d decoders read, %d refused\n", decoders.taken, decoders.refused);
+  std::printf("wrong values: decoders: %d taken, %d refused; tokenizers: %d and %d\n",
+              decoders.taken, decoders.refused, tokenizers.taken, tokenizers.refused);
   EXPECT_GT(decoders.taken, 100);
   EXPECT_GT(decoders.refused, 1000);
+  EXPECT_GT(tokenizers.taken, 1000);
+  EXPECT_GT(tokenizers.refused, 500);
 }
 
 }  // namespace

@@ -46,30 +46,33 @@ void change(std::vector<std::byte>& bytes, std::size_t header, MutationRandom& r
   const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
   const auto piece =
       static_cast<std::ptrdiff_t>(std::min<std::size_t>(1 + random.below(24), bytes.size() - at));
-  switch (random.below(9)) {
+  switch (random.below(12)) {
     case 0:
-      *place ^= static_cast<std::byte>(1U << random.below(8));
-      break;
     case 1:
-      *place = static_cast<std::byte>(random.below(256));
-      break;
     case 2:
-      overwrite(bytes, at, kAwkward[random.below(std::size(kAwkward))], 4);
+      *place ^= static_cast<std::byte>(1U << random.below(8));
       break;
     case 3:
     case 4:
+      *place = static_cast<std::byte>(random.below(256));
+      break;
+    case 5:
+      overwrite(bytes, at, kAwkward[random.below(std::size(kAwkward))], 4);
+      break;
+    case 6:
+    case 7:
       overwrite(bytes, at, kAwkward[random.below(std::size(kAwkward))], 8);
       break;
-    case 5: {
+    case 8: {
       const std::vector<std::byte> copied(place, place + piece);
       const std::size_t to = random.below(limit);
       std::memcpy(bytes.data() + to, copied.data(), std::min(copied.size(), bytes.size() - to));
       break;
     }
-    case 6:
+    case 9:
       bytes.erase(place, place + piece);
       break;
-    case 7: {
+    case 10: {
       const std::vector<std::byte> copied(place, place + piece);
       bytes.insert(place, copied.begin(), copied.end());
       break;
@@ -85,7 +88,7 @@ void change(std::vector<std::byte>& bytes, std::size_t header, MutationRandom& r
 std::vector<std::byte> mutate(const std::vector<std::byte>& bytes, std::size_t header,
                               MutationRandom& random) {
   std::vector<std::byte> mutated = bytes;
-  const std::size_t changes = 1 + random.below(4);
+  const std::size_t changes = 1 + random.below(3);
   for (std::size_t i = 0; i < changes; ++i) change(mutated, header, random);
   mutated.shrink_to_fit();  // so that a sanitizer sees the first byte past the end
   return mutated;

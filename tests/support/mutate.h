@@ -22,7 +22,7 @@ class MutationRandom {
   std::uint64_t state_;
 };
 
-// `bytes` with one to four changes of a kind that finds mistakes in readers: flipped bits, other
+// `bytes` with one to three changes of a kind that finds mistakes in readers: flipped bits, other
 // bytes, awkward 32- and 64-bit numbers, copied, removed and inserted pieces, a cut end. Changes
 // fall into the first `header` bytes, where a file describes itself, seven times of eight.
 std::vector<std::byte> mutate(const std::vector<std::byte>& bytes, std::size_t header,

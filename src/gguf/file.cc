@@ -125,14 +125,14 @@ File File::open(const std::filesystem::path& path) {
          place.index + 1, place.count, shard_path("", place.index, place.count).string());
   }
   state->name = shard_path(*prefix, 0, place.count).string();
-  for (std::size_t i = 0; i < place.count; ++i) {
+  for (std::size_t i = 0; i < place.count; ++i) {  // the opened part again, in its place
     const std::filesystem::path sibling = shard_path(*prefix, i, place.count);
-    MappedFile shard_mapping = i == place.index ? std::move(mapping) : map_shard(sibling, place);
-    Shard shard =
-        i == place.index ? std::move(opened) : parse_shard(shard_mapping.bytes(), sibling.string());
-    check_sibling(sibling.string(), shard, i, place);
-    state->add(std::move(shard), shard_mapping.bytes().size());
-    state->mappings.push_back(std::move(shard_mapping));
+    const std::string sibling_name = sibling.string();
+    MappedFile sibling_mapping = map_shard(sibling, place);
+    Shard shard = parse_shard(sibling_mapping.bytes(), sibling_name);
+    check_sibling(sibling_name, shard, i, place);
+    state->add(std::move(shard), sibling_mapping.bytes().size());
+    state->mappings.push_back(std::move(sibling_mapping));
   }
   state->index_tensors();
   if (place.tensors && *place.tensors != state->tensors.size()) {

@@ -1,4 +1,4 @@
-// Opens the input as a model: reads its decoder and its tokenizer, and uses both.
+// Opens the input as a model: reads its decoder, runs it for three tokens, and uses its tokenizer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,6 +7,7 @@
 #include "edgerunner/error.h"
 #include "gguf/file.h"
 #include "support/touch_decoder.h"
+#include "support/touch_forward.h"
 #include "support/touch_tokenizer.h"
 
 namespace {
@@ -33,7 +34,10 @@ void attempt(Action action) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   attempt([&] {
     const File file = File::view(std::as_bytes(std::span(data, size)), "input");
-    attempt([&] { edgerunner::test::touch_decoder(file); });
+    attempt([&] {
+      edgerunner::test::touch_decoder(file);
+      edgerunner::test::touch_forward(file);
+    });
     attempt([&] { edgerunner::test::touch_tokenizer(file); });
   });
   return 0;

@@ -9,6 +9,7 @@
 #include "seed_models.h"
 #include "support/mutate.h"
 #include "support/touch_decoder.h"
+#include "support/touch_forward.h"
 #include "support/touch_tokenizer.h"
 
 namespace edgerunner {
@@ -42,7 +43,10 @@ TEST(ModelMutation, ReadsOrRefusesTwentyThousandMutatedModels) {
       const std::string what = path.filename().string() + ", mutation " + std::to_string(i);
       files.count(what, [&] {
         const File file = File::view(bytes);
-        decoders.count(what, [&] { test::touch_decoder(file); });
+        decoders.count(what, [&] {
+          test::touch_decoder(file);
+          test::touch_forward(file);
+        });
         tokenizers.count(what, [&] { test::touch_tokenizer(file); });
       });
     }

@@ -10,6 +10,7 @@
 #include "rewrite.h"
 #include "seed_models.h"
 #include "support/touch_decoder.h"
+#include "support/touch_forward.h"
 #include "support/touch_tokenizer.h"
 
 namespace edgerunner {
@@ -88,7 +89,10 @@ TEST(WrongValue, OfAnyKeyIsTakenOrRefused) {
             test::with_value(model, entry.key, i == 0 ? nullptr : &values[i - 1]);
         const std::string what = path.filename().string() + ", " + std::string(entry.key) +
                                  ", value " + std::to_string(i);
-        decoders.count(what, [&] { test::touch_decoder(File::view(bytes)); });
+        decoders.count(what, [&] {
+          test::touch_decoder(File::view(bytes));
+          test::touch_forward(File::view(bytes));
+        });
         tokenizers.count(what, [&] { test::touch_tokenizer(File::view(bytes)); });
       }
     }

@@ -36,7 +36,6 @@ class Sampler {
   void penalise(std::span<float> logits, std::span<const TokenId> history);
   void collect_top_k(std::span<const float> logits, float largest);
   double collect_all(std::span<const float> logits, float largest);
-  float weight(float logit, float largest) const;
   void keep_top_p(double total);
   void keep_min_p();
   TokenId draw(std::uint64_t index) const;

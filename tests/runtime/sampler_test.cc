@@ -311,6 +311,7 @@ TEST(Exponential, IsWithinItsBound) {
   EXPECT_LT(worst, 3e-7);
   EXPECT_EQ(exp_of_negative(0), 1.0F);
   EXPECT_EQ(exp_of_negative(-100.0F), 0.0F);
+  EXPECT_EQ(exp_of_negative(-kInfinity), 0.0F);
 }
 
 }  // namespace

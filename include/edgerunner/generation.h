@@ -13,39 +13,57 @@
 
 namespace edgerunner {
 
+// When a generation ends. Whatever comes first ends it: the model's own end of generation, a stop,
+// a limit, a full context, a cancellation.
 struct GenerateOptions {
-  std::uint32_t max_tokens = 0;  // 0: until the model ends or the context is full
+  std::uint32_t max_tokens = 0;  // 0: as many as the model and the context allow
   SamplingOptions sampling;
-  std::vector<std::string> stop;     // generation ends before the first of these; never emitted
-  std::vector<TokenId> stop_tokens;  // beside the model's own
-  bool ignore_eos = false;
-  // When the context is full, drop the oldest half of what follows the first `keep_tokens`, compute
-  // the rest anew and go on, instead of ending with context_full. The summary counts how often.
+
+  // Stop strings. The text ends before the one that is complete first (of several that end at the
+  // same place, the longest), however it is cut into tokens. Text that may be the beginning of a
+  // stop string is held back until it is known not to be.
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_tokens;  // beside the model's own end of generation
+  bool ignore_eos = false;           // the model's end of generation is a token like any other
+
+  // A context of n tokens takes a prompt of n tokens, and the last token generated need not fit. By
+  // default a generation that needs more ends with FinishReason::context_full, and a longer prompt
+  // is refused. A circular context drops the oldest half of what follows the first `keep_tokens`
+  // tokens instead, computes the rest anew, as if it were a fresh prompt, and goes on.
   bool circular_context = false;
-  std::uint32_t keep_tokens = 0;
+  std::uint32_t keep_tokens = 0;  // less than the context
 };
 
-enum class FinishReason { stop, length, cancelled, context_full };
-const char* name(FinishReason reason);
+enum class FinishReason {
+  stop,          // the model's end of generation, a stop token or a stop string
+  length,        // max_tokens
+  cancelled,     // by request; what was generated until then is complete
+  context_full,  // the next token could not have been computed
+};
+const char* name(FinishReason reason);  // as spelled here
 
 // What a generation did, complete when its text has ended.
 struct Summary {
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t reused_tokens = 0;  // of the prompt, found in the KV cache
-  std::uint32_t generated_tokens = 0;
-  std::uint32_t context_shifts = 0;
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
-  double time_to_first_token_s = 0;
-  double prefill_tps = 0;  // computed prompt tokens a second
-  double decode_tps = 0;   // generated tokens after the first, a second
+  std::uint32_t reused_tokens = 0;     // of the prompt, found in the KV cache
+  std::uint32_t generated_tokens = 0;  // tokens.size()
+  std::uint32_t context_shifts = 0;    // times that a circular context dropped tokens
+  double prefill_seconds = 0;          // from the first forward pass to the first token
+  double decode_seconds = 0;           // from the first token to the last
+  double time_to_first_token_s = 0;    // from the call, waiting for other generations included
+  double prefill_tps = 0;              // computed prompt tokens a second
+  double decode_tps = 0;               // tokens after the first a second
   FinishReason finish_reason = FinishReason::stop;
-  std::vector<TokenId> tokens;  // generated, without the one that ended it
+  // What was generated, without the end of generation or stop token that ended it. The tokens of a
+  // stop string are all there.
+  std::vector<TokenId> tokens;
 };
 
-// One running generation: an input range of pieces of text, each valid UTF-8.
+// One running generation: an input range of pieces of text, none empty and each valid UTF-8 (what
+// never became a character is replaced by U+FFFD).
 //   for (const std::string& piece : model.generate("Once")) std::cout << piece << std::flush;
-// Destroying it cancels it. One thread may iterate; cancel() may be called from any.
+// It runs ahead of its reader. Destroying it cancels it. One thread may iterate; cancel() may be
+// called from any.
 class Generation {
  public:
   struct State;
@@ -75,12 +93,15 @@ class Generation {
   Generation& operator=(Generation&&) noexcept;
   ~Generation();
 
-  // Waits for the first piece. An error of the generation is thrown here or by ++.
+  // Waits for the next piece, as ++ does. Where the generation fails, the pieces before the failure
+  // come first, then either throws its Error.
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
+  // Takes effect before the next forward pass. The range ends after the pieces that are ready.
   void cancel();
-  // Waits for the end (dropping pieces not yet read) and gives the summary.
+
+  // Waits for the end (dropping pieces not yet read) and gives the summary, or throws the error.
   const Summary& summary();
 
   explicit Generation(std::shared_ptr<State> state);  // made by Model

@@ -23,11 +23,15 @@ struct ModelOptions {
   Precision precision = Precision::fast;
   KvPrecision kv = KvPrecision::f16;
   int threads = 0;  // 0: the cores that the process may use (affinity and cgroup quota)
-  std::uint32_t context =
-      0;  // tokens of one sequence; 0: the model's, at most 8192 and what memory allows
-  std::uint32_t prefill_chunk = 512;              // rows of one forward pass
-  std::uint32_t max_sequences = 8;                // that may run at once
-  std::uint64_t memory_limit = 0;                 // bytes; 0: what the system has available
+
+  // Most tokens of one sequence; 0: what the model was trained for, at most 8192 and what memory
+  // allows.
+  std::uint32_t context = 0;
+
+  std::uint32_t prefill_chunk = 512;  // most prompt tokens of one forward pass, of all sequences
+  std::uint32_t max_sequences = 8;    // that run at once; more wait their turn
+  std::uint64_t memory_limit = 0;     // bytes; 0: what the system has available
+
   std::function<void(double fraction)> progress;  // called while loading, from 0 to 1
 };
 
@@ -37,11 +41,11 @@ struct ModelInfo {
   std::string name;
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;
-  std::uint64_t cache_bytes = 0;
+  std::uint64_t cache_bytes = 0;  // of the KV cache; memory is taken as it fills
   std::uint64_t scratch_bytes = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t trained_context = 0;
-  std::uint32_t context = 0;  // allotted
+  std::uint32_t context = 0;  // of one sequence, as loaded
   std::string backend;
   std::string isa;
   std::vector<std::string> kernels;
@@ -49,11 +53,14 @@ struct ModelInfo {
 };
 
 // A model, ready to generate. Weights stay in the mapped file. Cheap to move, not to be copied; all
-// members may be called from any thread. Destroying it cancels what still runs.
+// members may be called from any thread, on generations and sessions too that run at the same time:
+// they are computed together, each as if it were alone, and share what they have in common in the
+// KV cache. Destroying a model cancels what still runs; generations and sessions may outlive it.
 class Model {
  public:
-  // Throws Error: io, invalid_file, unsupported, or out_of_memory with the sum (weights, cache,
-  // scratch, available) and the context that would fit.
+  // Throws Error: io, invalid_file, unsupported, invalid_argument naming an option, or
+  // out_of_memory with the sum (weights, cache, scratch, available) and the context that would fit,
+  // before any of it is allocated.
   static Model load(const std::filesystem::path& path, const ModelOptions& options = {});
   static std::future<Model> load_async(std::filesystem::path path, ModelOptions options = {});
 
@@ -64,15 +71,17 @@ class Model {
   const Tokenizer& tokenizer() const;  // throws Error(unsupported) where the file has none
   const ModelInfo& info() const;
 
-  // Starts a generation and returns it as a range of pieces of text. The text is encoded with BOS
-  // as the metadata says and control tokens parsed.
+  // Starts a generation and returns it as a range of pieces of text. The prompt is encoded with BOS
+  // as the metadata says, and control tokens in it are parsed; encode text that others wrote with
+  // the tokenizer to decide that yourself. Throws Error(invalid_argument) naming what is out of
+  // range, Error(context_full) for a prompt that is too long. `stop` cancels it.
   Generation generate(std::string_view prompt, const GenerateOptions& options = {},
                       std::stop_token stop = {});
   Generation generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
                       std::stop_token stop = {});
 
-  // The same with a callback for each piece, which may return false to stop; returns when it has
-  // ended.
+  // The same with a callback for each piece, called on this thread, which returns whether to go on
+  // (false cancels); returns when the generation has ended. What the callback throws comes through.
   using PieceCallback = std::function<bool(std::string_view piece)>;
   Summary generate(std::string_view prompt, const PieceCallback& on_piece,
                    const GenerateOptions& options = {}, std::stop_token stop = {});
@@ -81,7 +90,8 @@ class Model {
 
   Session session();
 
-  // Ends every running generation with FinishReason::cancelled.
+  // Ends every generation that runs or waits with FinishReason::cancelled, and calls of sessions
+  // with Error(cancelled).
   void cancel_all();
 
   // Forgets cached prefixes that no generation uses and gives clean weight pages back to the

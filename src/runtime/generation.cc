@@ -21,22 +21,28 @@ const char* name(FinishReason reason) {
 }
 
 void Generation::State::put(std::string piece) {
-  const std::lock_guard lock(mutex_);
-  pieces_.push_back(std::move(piece));
+  {
+    const std::lock_guard lock(mutex_);
+    pieces_.push_back(std::move(piece));
+  }
   changed_.notify_one();
 }
 
 void Generation::State::end(Summary result) noexcept {
-  const std::lock_guard lock(mutex_);
-  summary_ = std::move(result);
-  ended_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    summary_ = std::move(result);
+    ended_ = true;
+  }
   changed_.notify_one();
 }
 
 void Generation::State::end_with(const std::exception_ptr& failure) noexcept {
-  const std::lock_guard lock(mutex_);
-  error_ = failure;
-  ended_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    error_ = failure;
+    ended_ = true;
+  }
   changed_.notify_one();
 }
 

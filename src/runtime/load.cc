@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "base/memory.h"
@@ -10,16 +11,28 @@
 namespace edgerunner {
 namespace {
 
-MemoryNeed memory_need(BackendKind backend, const DecoderSpec& spec,
-                       const ExecutorOptions& options) {
-  return backend == BackendKind::reference ? reference_memory_need(spec, options)
-                                           : cpu_memory_need(spec, options);
+// A backend's functions (backend/executor.h).
+struct Backend {
+  std::unique_ptr<Executor> (*make)(const Decoder&, const ExecutorOptions&);
+  MemoryNeed (*need)(const DecoderSpec&, const ExecutorOptions&);
+  bool in_system_memory;  // else it checks the device's memory itself
+};
+
+Backend find_backend(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::reference:
+      return {make_reference_executor, reference_memory_need, true};
+    case BackendKind::cpu:
+      return {make_cpu_executor, cpu_memory_need, true};
+    case BackendKind::cuda:
+      return {make_cuda_executor, cuda_memory_need, false};
+  }
+  throw Error(ErrorCode::invalid_argument, "ModelOptions::backend names no backend");
 }
 
-std::unique_ptr<Executor> make_executor(BackendKind backend, const Decoder& decoder,
-                                        const ExecutorOptions& options) {
-  return backend == BackendKind::reference ? make_reference_executor(decoder, options)
-                                           : make_cpu_executor(decoder, options);
+std::optional<std::uint64_t> memory_at_hand(const ModelOptions& options, const Backend& backend) {
+  if (options.memory_limit > 0) return options.memory_limit;
+  return backend.in_system_memory ? available_memory() : std::nullopt;
 }
 
 ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
@@ -49,6 +62,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
     if (options.progress) options.progress(fraction);
   };
   report(0);
+  const Backend backend = find_backend(options.backend);
   auto state = std::make_unique<State>();
   state->file = gguf::File::open(path);
   report(0.2);
@@ -60,10 +74,8 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   input.weights_bytes = state->file->bytes();
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
-  input.available = options.memory_limit > 0 ? options.memory_limit : available_memory();
-  input.need = [&](const ExecutorOptions& wanted) {
-    return memory_need(options.backend, spec, wanted);
-  };
+  input.available = memory_at_hand(options, backend);
+  input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
   const MemoryPlan plan = plan_memory(options, input);
 
   state->file->will_need();
@@ -71,7 +83,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
     state->tokenizer = load_tokenizer(*state->file);
   }
   report(0.7);
-  state->executor = make_executor(options.backend, state->decoder, plan.executor);
+  state->executor = backend.make(state->decoder, plan.executor);
   state->info = describe(*state, plan);
   SchedulerOptions scheduling;
   scheduling.vocab_size = spec.vocab_size;

@@ -19,4 +19,6 @@ You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
 $question<|im_end|>
 <|im_start|>assistant
 "
-"$root/build/release/bin/edgerunner" generate "$model" --prompt "$prompt" --max-tokens 256 --stats
+# Exact, since 8-bit activations can turn so small a model away from its likeliest answer.
+"$root/build/release/bin/edgerunner" generate "$model" --prompt "$prompt" --precision exact \
+  --max-tokens 256 --stats

@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "edgerunner/types.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace edgerunner::cli {
 

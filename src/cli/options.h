@@ -1,12 +1,16 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "edgerunner/generation.h"
 #include "edgerunner/model.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace edgerunner::cli {
 

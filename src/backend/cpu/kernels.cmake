@@ -5,7 +5,9 @@ target_sources(edgerunner PRIVATE
   kernels/select.cc
 )
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  target_sources(edgerunner PRIVATE kernels/avx512/kernels.cc)
+  target_sources(edgerunner PRIVATE kernels/avx2/kernels.cc kernels/avx512/kernels.cc)
+  set_source_files_properties(kernels/avx2/kernels.cc TARGET_DIRECTORY edgerunner
+    PROPERTIES COMPILE_OPTIONS "-march=x86-64-v3")
   # GCC 12 takes the undefined operand of its own intrinsics for an error (its bug 105593).
   set_source_files_properties(kernels/avx512/kernels.cc TARGET_DIRECTORY edgerunner
     PROPERTIES COMPILE_OPTIONS

@@ -6,15 +6,19 @@
 namespace edgerunner::cpu {
 
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
-// the panel is kept in half of a level 1 cache of 48 KiB or most of one of 32 KiB.
+// the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
+// through it.
 inline constexpr std::uint32_t kFewTokens = 12;
-inline constexpr std::size_t kSmallPanelBytes = 28 * 1024;
+inline constexpr std::size_t kSmallPanelBytes = 14 * 1024;
 // Otherwise in a part of the level 2 cache, so that the activations stream past it in long rows.
 inline constexpr std::size_t kLargePanelBytes = 160 * 1024;
 // Rows of activations whose sums are kept at once.
 inline constexpr std::uint32_t kGroupTokens = 512;
 // Steps that a chunk may be longer than its measure.
 inline constexpr std::uint32_t kSlackSteps = 4;
+
+// Of internal linkage, so that each instruction set has its own.
+namespace {
 
 // What a panel product keeps beside its operands: the parts of multiply_scratch_bytes.
 struct Scratch {
@@ -35,5 +39,7 @@ struct Scratch {
   float* sums;
   std::byte* temporary;
 };
+
+}  // namespace
 
 }  // namespace edgerunner::cpu

@@ -44,8 +44,9 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
   return name + ": portable, a row at a time, 8-bit integers";
 }
 
-std::string describe_panels(ElementType weights, ActivationFormat format, std::uint32_t rows,
-                            const char* f32, const char* bf16, const char* q8) {
+[[maybe_unused]] std::string describe_panels(ElementType weights, ActivationFormat format,
+                                             std::uint32_t rows, const char* f32, const char* bf16,
+                                             const char* q8) {
   const char* unit = format == ActivationFormat::f32    ? f32
                      : format == ActivationFormat::bf16 ? bf16
                                                         : q8;
@@ -58,10 +59,15 @@ constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multipl
 
 #if defined(__x86_64__)
 
+std::string describe_avx2(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  return describe_panels(weights, format, rows, "AVX2 f32", "AVX2 bf16 by f32", "AVX2 8-bit");
+}
+
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
   return describe_panels(weights, format, rows, "AVX-512 f32", "AVX-512 BF16", "AVX-512 VNNI");
 }
 
+constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply>, describe_avx2};
 constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply>,
                           describe_avx512};
 
@@ -114,6 +120,8 @@ std::size_t multiply_scratch_bytes(std::uint32_t max_cols) {
 const Kernels& kernels(Isa isa) {
   switch (isa) {
 #if defined(__x86_64__)
+    case Isa::avx2:
+      return kAvx2;
     case Isa::avx512:
       return kAvx512;
 #elif defined(__aarch64__)

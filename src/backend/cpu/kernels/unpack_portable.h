@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/codes.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/panel_kernel.h"
 
 namespace edgerunner::cpu {
 namespace {

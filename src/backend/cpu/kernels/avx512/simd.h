@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backend/cpu/kernels/avx512/transpose.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/q8_block.h"
 
@@ -84,6 +85,109 @@ struct Avx512 {
   static F dot_bf16(F sum, I weights, I x) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights),
                             reinterpret_cast<__m512bh>(x));
+  }
+
+  // Lanes of 8, 16 and 32 bits, for unpacking.
+  static I set8(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+  static I set32(int x) { return _mm512_set1_epi32(x); }
+  static I bit_and(I a, I b) { return _mm512_and_si512(a, b); }
+  static I bit_or(I a, I b) { return _mm512_or_si512(a, b); }
+  static I bit_xor(I a, I b) { return _mm512_xor_si512(a, b); }
+  static I add8(I a, I b) { return _mm512_add_epi8(a, b); }
+  static I sub8(I a, I b) { return _mm512_sub_epi8(a, b); }
+  static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I sub32(I a, I b) { return _mm512_sub_epi32(a, b); }
+  static I abs32(I a) { return _mm512_abs_epi32(a); }
+  static I mul16(I a, I b) { return _mm512_mullo_epi16(a, b); }
+  static I shl16(I a, int n) { return _mm512_sll_epi16(a, _mm_cvtsi32_si128(n)); }
+  static I shr16(I a, int n) { return _mm512_srl_epi16(a, _mm_cvtsi32_si128(n)); }
+  static I shl32(I a, int n) { return _mm512_sll_epi32(a, _mm_cvtsi32_si128(n)); }
+  static I shr32(I a, int n) { return _mm512_srl_epi32(a, _mm_cvtsi32_si128(n)); }
+  static I sar32(I a, int n) { return _mm512_sra_epi32(a, _mm_cvtsi32_si128(n)); }
+  static I shl32_by(I a, I n) { return _mm512_sllv_epi32(a, n); }
+  using Mask = __mmask16;
+  static Mask greater(I a, I b) { return _mm512_cmpgt_epi32_mask(a, b); }
+  static I select(Mask which, I yes, I no) { return _mm512_mask_blend_epi32(which, no, yes); }
+  static F as_float(I a) { return _mm512_castsi512_ps(a); }
+  // A table of 16 bytes, and its entry for each byte (below 16).
+  static I table(const std::int8_t* values) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
+  }
+  static I lookup(I entries, I index) { return _mm512_shuffle_epi8(entries, index); }
+  // Byte `n` of each lane in all four of its bytes.
+  static I repeat_byte(I a, int n) {
+    return _mm512_shuffle_epi8(a, _mm512_add_epi32(_mm512_broadcast_i32x4(_mm_setr_epi32(
+                                                       0, 0x04040404, 0x08080808, 0x0C0C0C0C)),
+                                                   _mm512_set1_epi32(0x01010101 * n)));
+  }
+  // 16 in each byte that has one of the bits of `bits` (four bytes), else 0.
+  static I sixteen_where(I a, int bits) {
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, _mm512_set1_epi32(bits)),
+                                 _mm512_set1_epi8(16));
+  }
+  // The f16 in the low half of each lane.
+  static F low_half(I a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
+
+  static void store_record(std::uint8_t* record, int v, I x) {
+    _mm512_store_si512(record + 64 * v, x);
+  }
+  static void store_record(std::uint8_t* record, int v, F x) {
+    _mm512_store_ps(record + 64 * v, x);
+  }
+
+  // 16 bytes at `offset` of each row, as four vectors of 32-bit columns.
+  static void load_columns4(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+    edgerunner::cpu::load_columns4(rows, offset, out);
+  }
+  // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
+  static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
+                          I* out) {
+    load_columns16(rows, offset, words >= 32 ? 0xFFFFFFFFU : (1U << words) - 1, out);
+  }
+  // 32 bits at `offset` of each row.
+  static I load_column(const std::uint8_t* const* rows, std::size_t offset) {
+    std::int32_t words[16];
+    for (int r = 0; r < 16; ++r) std::memcpy(&words[r], rows[r] + offset, 4);
+    return _mm512_setr_epi32(words[0], words[1], words[2], words[3], words[4], words[5], words[6],
+                             words[7], words[8], words[9], words[10], words[11], words[12],
+                             words[13], words[14], words[15]);
+  }
+  // The f16 at byte kAt of four blocks of kBytes each.
+  template <int kBytes, int kAt>
+  static void load_block_halves(const std::uint8_t* const* rows, std::size_t offset, F* out) {
+    __m256i words[4];
+    load_block_words<kBytes, kAt>(rows, offset, words);
+    I groups[4];
+    for (int g = 0; g < 4; ++g) groups[g] = _mm512_castps_si512(_mm512_cvtph_ps(words[g]));
+    I blocks[4];
+    transpose_quarters(groups, blocks);
+    for (int b = 0; b < 4; ++b) out[b] = _mm512_castsi512_ps(blocks[b]);
+  }
+  // The first byte of four blocks of an odd number of bytes each: blocks 1 and 3 begin within a
+  // word.
+  template <int kBytes>
+  static void load_block_bytes(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+    static_assert(kBytes % 2 == 1);
+    __m256i words[4];
+    load_block_words<kBytes, 0>(rows, offset, words);
+    const I shift = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
+    I groups[4];
+    for (int g = 0; g < 4; ++g) {
+      groups[g] = bit_and(_mm512_srlv_epi32(_mm512_cvtepu16_epi32(words[g]), shift), set32(0xFF));
+    }
+    transpose_quarters(groups, out);
+  }
+  // `words` f16 of a row, rounded to bfloat16; may write up to 64 bytes at a time.
+  static void halves_to_bf16(const std::uint8_t* from, std::uint32_t words, std::uint8_t* out) {
+    for (std::uint32_t i = 0; i < words; i += 32) {
+      const std::uint32_t count = words - i < 32 ? words - i : 32;
+      const __mmask32 mask = count == 32 ? 0xFFFFFFFFU : (1U << count) - 1;
+      const I halves = _mm512_maskz_loadu_epi16(mask, from + 2 * std::size_t{i});
+      const F low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+      const F high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+      _mm512_storeu_si512(out + 2 * std::size_t{i},
+                          reinterpret_cast<I>(_mm512_cvtne2ps_pbh(high, low)));
+    }
   }
 
  private:

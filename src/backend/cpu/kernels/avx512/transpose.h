@@ -74,5 +74,38 @@ inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, 
   }
 }
 
+// The 16-bit words that hold byte `kAt` of four consecutive blocks of 16 rows: out[g] has them of
+// rows 4g to 4g + 3, row by row within a block. Each row's four blocks are covered by two loads of
+// 64 bytes that end within them.
+template <int kBytes, int kAt>
+inline void load_block_words(const std::uint8_t* const* rows, std::size_t offset, __m256i out[4]) {
+  constexpr bool kOneLoad = 3 * kBytes + kAt + 2 <= 64;
+  constexpr int kSecond = 2 * kBytes < 4 * kBytes - 64 ? 2 * kBytes : 4 * kBytes - 64;
+  constexpr int kBase = kOneLoad ? 0 : kSecond;
+  constexpr int kWord0 = kAt / 2;
+  constexpr int kWord1 = (kBytes + kAt) / 2;
+  constexpr int kWord2 = (2 * kBytes + kAt - kBase) / 2;
+  constexpr int kWord3 = (3 * kBytes + kAt - kBase) / 2;
+  const auto four = [](int word) { return word * std::int64_t{0x0001000100010001}; };
+  const __m512i index =
+      _mm512_setr_epi64(four(kWord0), four(kWord1), four(kWord2), four(kWord3), 0, 0, 0, 0);
+#pragma GCC unroll 4
+  for (int g = 0; g < 4; ++g) {
+    __m512i words = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const std::uint8_t* row = rows[4 * g + i] + offset;
+      if constexpr (kOneLoad) {
+        words = _mm512_mask_permutexvar_epi16(words, 0x1111U << i, index, _mm512_loadu_si512(row));
+      } else {
+        words = _mm512_mask_permutexvar_epi16(words, 0x0011U << i, index, _mm512_loadu_si512(row));
+        words = _mm512_mask_permutexvar_epi16(words, 0x1100U << i, index,
+                                              _mm512_loadu_si512(row + kSecond));
+      }
+    }
+    out[g] = _mm512_castsi512_si256(words);
+  }
+}
+
 }  // namespace
 }  // namespace edgerunner::cpu

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/neon/simd.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/panel_kernel.h"
 
 namespace edgerunner::cpu {
 namespace {

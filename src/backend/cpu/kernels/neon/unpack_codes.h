@@ -10,7 +10,7 @@
 #include "backend/cpu/kernels/neon/formats.h"
 #include "backend/cpu/kernels/neon/simd.h"
 #include "backend/cpu/kernels/neon/unpack_floats.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/panel_kernel.h"
 
 namespace edgerunner::cpu {
 namespace {

@@ -1,0 +1,22 @@
+// The kernels of AVX2. All but its two functions has internal linkage, and
+// nothing here instantiates a template of the standard library, so that no code of this instruction
+// set can stand in for another translation unit's.
+#include "backend/cpu/kernels/avx2/prepare.h"
+#include "backend/cpu/kernels/avx2/simd.h"
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/panel_kernels.h"
+#include "backend/cpu/kernels/panel_product.h"
+
+namespace edgerunner::cpu::avx2 {
+
+void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
+  prepare_row(format, x, cols, out);
+}
+
+void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
+              std::byte* scratch) {
+  multiply_panels<Avx2>(product, panel_kernel<Avx2>(product.type, product.format), row_begin,
+                        row_end, Scratch(scratch));
+}
+
+}  // namespace edgerunner::cpu::avx2

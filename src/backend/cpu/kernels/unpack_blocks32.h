@@ -1,0 +1,185 @@
+#pragma once
+
+// Unpacks the formats whose blocks hold 32 weights and a scale: four blocks of S::kLanes
+// rows at a time.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels/panel_kernel.h"
+#include "backend/cpu/kernels/unpack_portable.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+inline constexpr std::int8_t kQ4Values[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
+                                              0,  1,  2,  3,  4,  5,  6,  7};
+inline constexpr std::int8_t kIq4CodeValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                   1,    13,   25,  38,  53,  69,  89,  113};
+inline constexpr std::int8_t kMxfp4CodeValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                     0, -1, -2, -3, -4, -6, -8, -12};
+
+// Low and high nibbles of 16 bytes a row: the first and the second half of a block.
+template <class S>
+inline void split_nibbles(const std::uint8_t* const* rows, std::size_t offset,
+                          typename S::I codes[8]) {
+  typename S::I columns[4];
+  S::load_columns4(rows, offset, columns);
+  const auto low = S::set8(0x0F);
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    codes[k] = S::bit_and(columns[k], low);
+    codes[4 + k] = S::bit_and(S::shr16(columns[k], 4), low);
+  }
+}
+
+template <class S, const std::int8_t (&kValues)[16]>
+inline void read_table_codes(const std::uint8_t* const* rows, std::size_t offset,
+                             typename S::I codes[8]) {
+  const auto table = S::add8(S::table(kValues), S::set8(kCodeOffset));
+  split_nibbles<S>(rows, offset, codes);
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) codes[k] = S::lookup(table, codes[k]);
+}
+
+// `bits` holds the fifth bits of a row's 32 weights in its lane.
+template <class S>
+inline void add_fifth_bits(typename S::I bits, typename S::I codes[8]) {
+#pragma GCC unroll 4
+  for (int byte = 0; byte < 4; ++byte) {  // of the lane: weights 8 * byte and up
+    const auto spread = S::repeat_byte(bits, byte);
+    codes[2 * byte] = S::bit_or(codes[2 * byte], S::sixteen_where(spread, 0x08040201));
+    codes[2 * byte + 1] =
+        S::bit_or(codes[2 * byte + 1], S::sixteen_where(spread, static_cast<int>(0x80402010U)));
+  }
+}
+
+// What a block has beside its codes.
+enum class BlockScale : std::uint8_t { half, half_and_minimum, exponent };
+
+template <class S>
+struct Q4_0Codes {
+  static constexpr int kBytes = 18;
+  static constexpr BlockScale kScale = BlockScale::half;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    read_table_codes<S, kQ4Values>(rows, block + 2, codes);
+  }
+};
+
+template <class S>
+struct Iq4NlCodes {
+  static constexpr int kBytes = 18;
+  static constexpr BlockScale kScale = BlockScale::half;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    read_table_codes<S, kIq4CodeValues>(rows, block + 2, codes);
+  }
+};
+
+template <class S>
+struct Q4_1Codes {
+  static constexpr int kBytes = 20;
+  static constexpr BlockScale kScale = BlockScale::half_and_minimum;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    split_nibbles<S>(rows, block + 4, codes);
+  }
+};
+
+template <class S>
+struct Q5_0Codes {
+  static constexpr int kBytes = 22;
+  static constexpr BlockScale kScale = BlockScale::half;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    split_nibbles<S>(rows, block + 6, codes);
+    add_fifth_bits<S>(S::load_column(rows, block + 2), codes);
+    for (int k = 0; k < 8; ++k) {
+      codes[k] = S::add8(codes[k], S::set8(kCodeOffset - 16));
+    }
+  }
+};
+
+template <class S>
+struct Q5_1Codes {
+  static constexpr int kBytes = 24;
+  static constexpr BlockScale kScale = BlockScale::half_and_minimum;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    split_nibbles<S>(rows, block + 8, codes);
+    add_fifth_bits<S>(S::load_column(rows, block + 4), codes);
+  }
+};
+
+template <class S>
+struct Q8_0Codes {
+  static constexpr int kBytes = 34;
+  static constexpr BlockScale kScale = BlockScale::half;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    S::load_columns4(rows, block + 2, codes);
+    S::load_columns4(rows, block + 18, codes + 4);
+    for (int k = 0; k < 8; ++k) {
+      codes[k] = S::bit_xor(codes[k], S::set8(kCodeOffset));
+    }
+  }
+};
+
+template <class S>
+struct Mxfp4Codes {
+  static constexpr int kBytes = 17;
+  static constexpr BlockScale kScale = BlockScale::exponent;
+  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+    read_table_codes<S, kMxfp4CodeValues>(rows, block + 1, codes);
+  }
+};
+
+// MXFP4's scales from the exponents e in each lane: 2^(e - 128), half of what E8M0 says because the
+// codes are doubled.
+template <class S>
+inline typename S::F exponent_scale(typename S::I e) {
+  const auto normal = S::shl32(S::sub32(e, S::set32(1)), 23);
+  const auto subnormal = S::shl32_by(S::set32(0x00200000), e);
+  const auto bits = S::select(S::greater(S::set32(2), e), subnormal, normal);
+  return S::as_float(S::select(S::greater(e, S::set32(254)), S::set32(0x7FC00000), bits));
+}
+
+template <class S, class Codes>
+inline void unpack_four(const std::uint8_t* const* rows, std::size_t offset, std::uint8_t* out,
+                        std::size_t stride) {
+#pragma GCC unroll 4
+  for (int b = 0; b < 4; ++b) {
+    typename S::I codes[8];
+    Codes::read(rows, offset + b * Codes::kBytes, codes);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) S::store_record(out + b * stride, k, codes[k]);
+  }
+  if constexpr (Codes::kScale == BlockScale::exponent) {
+    typename S::I exponents[4];
+    S::template load_block_bytes<Codes::kBytes>(rows, offset, exponents);
+    for (int b = 0; b < 4; ++b) {
+      S::store_record(out + b * stride, 8, exponent_scale<S>(exponents[b]));
+    }
+  } else {
+    typename S::F values[4];
+    S::template load_block_halves<Codes::kBytes, 0>(rows, offset, values);
+    for (int b = 0; b < 4; ++b) S::store_record(out + b * stride, 8, values[b]);
+    if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
+      S::template load_block_halves<Codes::kBytes, 2>(rows, offset, values);
+      for (int b = 0; b < 4; ++b) S::store_record(out + b * stride, 9, values[b]);
+    }
+  }
+}
+
+// The last four blocks overlap those before them where the chunk isn't a multiple of four.
+template <class S, template <class> class Codes>
+void unpack_blocks32(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
+                     std::uint8_t* out, std::size_t stride, std::byte* temporary) {
+  if (steps < 4) return unpack_codes<S>(source, first, steps, out, stride, temporary);
+  constexpr int kBytes = Codes<S>::kBytes;
+  for (std::uint32_t i = 0; i < steps;) {
+    const std::size_t offset = std::size_t{first + i} * kBytes;
+    prefetch_share(source, offset, 4 * kBytes);
+    unpack_four<S, Codes<S>>(source.rows, offset, out + i * stride, stride);
+    i += 4;
+    if (i < steps && steps - i < 4) i = steps - 4;
+  }
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -112,14 +112,14 @@ void ForwardPass::head() {
 
 void ForwardPass::narrow() {
   rows_ = &context_.plan.wanted();
-  if (worker_.index() == 0) {  // ascending, so that no row is overwritten before it has moved
+  worker_.for_each(1, [&](std::uint32_t) {
+    // Ascending, so that no row is overwritten before it has moved.
     for (std::uint32_t i = 0; i < rows_->rows; ++i) {
       const std::size_t from = context_.batch.logit_rows[i];
       std::memmove(space_.x + std::size_t{i} * spec_.dim, space_.x + from * spec_.dim,
                    spec_.dim * sizeof(float));
     }
-  }
-  worker_.barrier();
+  });
 }
 
 void ForwardPass::prepare(const float* rows, std::uint32_t cols,
@@ -128,7 +128,7 @@ void ForwardPass::prepare(const float* rows, std::uint32_t cols,
   for (const Matrix* matrix : weights) {
     wanted[static_cast<std::size_t>(activation_format(matrix->type, context_.precision))] = true;
   }
-  const auto prepare_row = [&](std::uint32_t row, const Operand& into) {
+  const auto prepare_row = [&](std::uint32_t row) {
     const float* from = rows + std::size_t{row} * cols;
     if (norm != nullptr) {
       vectors_.rms_norm(from, norm->data(), cols, spec_.norm_epsilon, own_.row);
@@ -138,26 +138,21 @@ void ForwardPass::prepare(const float* rows, std::uint32_t cols,
       if (!wanted[i]) continue;
       const auto format = static_cast<ActivationFormat>(i);
       context_.kernels.prepare(format, from, cols,
-                               into.format[i] + row * prepared_row_bytes(format, cols));
+                               space_.operand.format[i] + row * prepared_row_bytes(format, cols));
     }
   };
-  if (rows_->rows == 1) {  // cheaper done twice than waited for
-    operand_ = &own_.single;
-    prepare_row(0, own_.single);
-    return;
-  }
-  operand_ = &space_.operand;
   worker_.for_each(shares_of(rows_->rows, kPrepareRows), [&](std::uint32_t share) {
     const std::uint32_t end = std::min((share + 1) * kPrepareRows, rows_->rows);
     for (std::uint32_t row = share * kPrepareRows; row < end; ++row) {
-      prepare_row(row, space_.operand);
+      prepare_row(row);
     }
   });
 }
 
 Activations ForwardPass::activations(const Matrix& weights) const {
   const ActivationFormat format = activation_format(weights.type, context_.precision);
-  return {format, rows_->rows, weights.cols, operand_->format[static_cast<std::size_t>(format)],
+  return {format, rows_->rows, weights.cols,
+          space_.operand.format[static_cast<std::size_t>(format)],
           prepared_row_bytes(format, weights.cols)};
 }
 

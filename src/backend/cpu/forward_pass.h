@@ -29,8 +29,8 @@ struct PassContext {
   std::span<float> logits;
 };
 
-// One thread's walk through a forward pass. All threads make the same calls in the same order;
-// every operation shares its rows out and ends with a barrier where the next one reads them.
+// One thread's walk through a forward pass. All threads make the same calls in the same order, and
+// touch shared rows only inside of loops that share them out.
 class ForwardPass {
  public:
   ForwardPass(const PassContext& context, ThreadPool::Worker& worker);
@@ -74,7 +74,6 @@ class ForwardPass {
   Workspace& space_;
   WorkerBuffers& own_;
   const PlanRows* rows_;
-  const Operand* operand_ = nullptr;  // that the last prepare() filled
 };
 
 }  // namespace edgerunner::cpu

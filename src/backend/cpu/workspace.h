@@ -21,7 +21,6 @@ struct Operand {
 // What one thread needs for itself.
 struct WorkerBuffers {
   float* row = nullptr;            // [dim]: a normed row on its way to an operand
-  Operand single;                  // [1] row: a batch of one row is prepared by every thread
   std::byte* multiply = nullptr;   // multiply_scratch_bytes
   std::byte* attention = nullptr;  // attention_scratch_bytes
   float* queries = nullptr;        // [tile rows, head_dim]

@@ -147,16 +147,17 @@ TEST(CpuBits, RowsWithoutLogitsChangeNothing) {
     const LogitRows whole = run(*executor, c.shape.vocab, tokens, 512, page_range(0, kPagesEach));
 
     const auto pages = page_range(20, kPagesEach);
-    const SequenceSlice first{70, 0, pages};
-    executor->forward({std::span(tokens).first(70), {&first, 1}, {}}, {});
-    const auto left = static_cast<std::uint32_t>(tokens.size()) - 70;
-    const SequenceSlice second{left, 70, pages};
-    const std::vector<std::uint32_t> wanted{0, 1, 77, left - 1};
+    constexpr std::uint32_t kSecond = 100;
+    const std::uint32_t half = static_cast<std::uint32_t>(tokens.size()) - kSecond;
+    const SequenceSlice first{half, 0, pages};
+    executor->forward({std::span(tokens).first(half), {&first, 1}, {}}, {});
+    const SequenceSlice second{kSecond, half, pages};
+    const std::vector<std::uint32_t> wanted{0, 1, 77, kSecond - 1};
     std::vector<float> logits(wanted.size() * c.shape.vocab);
-    executor->forward({std::span(tokens).subspan(70), {&second, 1}, wanted}, logits);
+    executor->forward({std::span(tokens).subspan(half), {&second, 1}, wanted}, logits);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(i * c.shape.vocab);
-      EXPECT_TRUE(std::equal(begin, begin + c.shape.vocab, whole[70 + wanted[i]].begin()))
+      EXPECT_TRUE(std::equal(begin, begin + c.shape.vocab, whole[half + wanted[i]].begin()))
           << "row " << wanted[i];
     }
   });

@@ -100,11 +100,14 @@ TEST(Cancellation, OfAllEndsEveryGenerationAndLeavesTheModelUsable) {
   EXPECT_EQ(next.summary().generated_tokens, 2U);
 }
 
+// Endless, for a generation runs ahead of its reader and would fill its context meanwhile.
 TEST(Cancellation, HappensWhereTheCallbackSaysSo) {
   ScriptedModel script([](auto) { return 'x'; });
+  GenerateOptions endless;
+  endless.circular_context = true;
   int pieces = 0;
-  const Summary summary =
-      script.model.generate("p", [&pieces](std::string_view) { return ++pieces < 3; });
+  const Summary summary = script.model.generate(
+      "p", [&pieces](std::string_view) { return ++pieces < 3; }, endless);
   EXPECT_EQ(pieces, 3);
   EXPECT_EQ(summary.finish_reason, FinishReason::cancelled);
 }

@@ -69,6 +69,28 @@ void report(const Case& c, std::string_view test, std::uint32_t tokens, std::uin
   std::fflush(stdout);
 }
 
+// Prints the mean time of every part of a layer's phases, over blocks and layers, in clock cycles.
+void print_timeline(const std::vector<long long>& clocks, std::uint32_t blocks,
+                    std::uint32_t layers) {
+  constexpr const char* kPhases[] = {"q, k, v", "o", "gate, up", "down"};
+  constexpr const char* kParts[] = {"receive", "input", "rows", "others", "attention"};
+  for (std::uint32_t phase = 0; phase < 4; ++phase) {
+    std::string line = fmt::format("  {:9}", kPhases[phase]);
+    for (std::uint32_t part = 0; part < (phase == 0 ? 5U : 4U); ++part) {
+      double sum = 0;
+      for (std::uint32_t block = 0; block < blocks; ++block) {
+        for (std::uint32_t layer = 1; layer < layers; ++layer) {
+          const std::size_t at =
+              (std::size_t{block} * (4 * layers + 1) + 4 * layer + phase) * kTimelinePoints + part;
+          sum += static_cast<double>(clocks[at + 1] - clocks[at]);
+        }
+      }
+      line += fmt::format(" {} {:.0f}", kParts[part], sum / blocks / (layers - 1));
+    }
+    fmt::print(stderr, "{}\n", line);
+  }
+}
+
 void bench_decode(const Case& c, const std::vector<std::uint32_t>& depths) {
   constexpr std::uint32_t kTokens = 64;
   const std::uint32_t deepest = *std::max_element(depths.begin(), depths.end());
@@ -112,6 +134,18 @@ void bench_decode(const Case& c, const std::vector<std::uint32_t>& depths) {
       }
     });
     report(c, "decode", kTokens, depth, 1, times, plan.stream_bytes());
+    const auto layers = static_cast<std::uint32_t>(c.decoder.spec.layers.size());
+    std::vector<long long> clocks(std::size_t{plan.blocks()} * (4 * layers + 1) * kTimelinePoints);
+    const DeviceBuffer timeline(clocks.size() * sizeof(long long));
+    for (int i = 0; i < 2; ++i) {
+      plan.launch({token, words + 1, words + 3, logits.as<float>(), token, words + 1, nullptr,
+                   nullptr, timeline.as<long long>()},
+                  stream);
+    }
+    stream.synchronize();
+    check(cudaMemcpy(clocks.data(), timeline.as<void>(), timeline.size(), cudaMemcpyDeviceToHost),
+          "fetching the timeline");
+    print_timeline(clocks, plan.blocks(), layers);
   }
 }
 

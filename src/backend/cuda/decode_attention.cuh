@@ -2,10 +2,12 @@
 
 #include <cuda_fp16.h>
 
+#include <cfloat>
 #include <cstdint>
 
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/ptx.cuh"
+#include "backend/cuda/published.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/executor.h"
 
@@ -15,87 +17,75 @@
 
 namespace edgerunner::cuda {
 
-inline constexpr int kHeadsPerPass = 4;  // 4 heads' queries and sums fill 64 registers
+inline constexpr int kHeadsPerPass = 4;  // their sums fill 24 registers
 
 // Shared memory of an attention phase, in floats.
 struct AttentionShared {
   float* queries;       // [group, head_dim], rotated and scaled
   float* new_key;       // [head_dim]
-  float* scratch;       // [kDecodeWarps][kHeadsPerPass][head_dim + 2]
+  float* scratch;       // [kDecodeWarps][kHeadsPerPass][head_dim + 4]
   float2* turns;        // [pairs], cosine and sine of the position
   const PageId* table;  // the first pages of the page table
   int* flag;
 };
 
 template <typename T>
-struct Eight;  // eight neighbouring values of the cache
+struct Four;  // neighbouring values of the cache, as they came
 template <>
-struct Eight<__half> {
-  uint4 raw;
-  __device__ void load(const __half* p) { raw = __ldcg(reinterpret_cast<const uint4*>(p)); }
-  __device__ void zero() { raw = {0, 0, 0, 0}; }
-  __device__ void values(float (&out)[8]) const {
-    const auto* const pairs = reinterpret_cast<const __half2*>(&raw);
-    for (int i = 0; i < 4; ++i) {
-      const float2 pair = __half22float2(pairs[i]);
-      out[2 * i] = pair.x;
-      out[2 * i + 1] = pair.y;
-    }
+struct Four<__half> {
+  uint2 raw = {0, 0};
+  __device__ void load(const __half* p) { raw = __ldcg(reinterpret_cast<const uint2*>(p)); }
+  __device__ float4 values() const {
+    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&raw.x));
+    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&raw.y));
+    return {low.x, low.y, high.x, high.y};
   }
 };
 template <>
-struct Eight<float> {
-  float4 raw[2];
-  __device__ void load(const float* p) {
-    raw[0] = __ldcg(reinterpret_cast<const float4*>(p));
-    raw[1] = __ldcg(reinterpret_cast<const float4*>(p) + 1);
-  }
-  __device__ void zero() { raw[0] = raw[1] = {0, 0, 0, 0}; }
-  __device__ void values(float (&out)[8]) const {
-    out[0] = raw[0].x, out[1] = raw[0].y, out[2] = raw[0].z, out[3] = raw[0].w;
-    out[4] = raw[1].x, out[5] = raw[1].y, out[6] = raw[1].z, out[7] = raw[1].w;
-  }
+struct Four<float> {
+  float4 raw = {0, 0, 0, 0};
+  __device__ void load(const float* p) { raw = __ldcg(reinterpret_cast<const float4*>(p)); }
+  __device__ float4 values() const { return raw; }
 };
 
-// A running softmax: peak, sum of weights and weighted sum of values of a head.
+// A running softmax: peak, sum of weights and weighted sum of four values of a head. The peak
+// starts at the smallest number, not at minus infinity, so that no difference of peaks is
+// undefined.
 struct Running {
-  float peak = -INFINITY;
+  float peak = -FLT_MAX;
   float total = 0;
-  float sum[8] = {};
+  float4 sum = {0, 0, 0, 0};
 
-  __device__ void add(float score, const float (&value)[8]) {
-    const float next = fmaxf(peak, score);
-    if (next == -INFINITY) return;
-    const float shrink = exp2f(peak - next);
-    const float weight = exp2f(score - next);
-    total = fmaf(total, shrink, weight);
-    for (int i = 0; i < 8; ++i) sum[i] = fmaf(sum[i], shrink, weight * value[i]);
+  __device__ void join(float other_peak, float other_total, float4 other) {
+    const float next = fmaxf(peak, other_peak);
+    const float mine = exp2f(peak - next);
+    const float theirs = exp2f(other_peak - next);
+    total = fmaf(total, mine, other_total * theirs);
+    sum.x = fmaf(sum.x, mine, other.x * theirs);
+    sum.y = fmaf(sum.y, mine, other.y * theirs);
+    sum.z = fmaf(sum.z, mine, other.z * theirs);
+    sum.w = fmaf(sum.w, mine, other.w * theirs);
     peak = next;
   }
   // Joins what the lane `distance` away has gathered.
   __device__ void merge(int distance) {
-    const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
-    const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
-    const float next = fmaxf(peak, other_peak);
-    const float mine = next == -INFINITY ? 0.0F : exp2f(peak - next);
-    const float theirs = next == -INFINITY ? 0.0F : exp2f(other_peak - next);
-    total = total * mine + other_total * theirs;
-    for (int i = 0; i < 8; ++i) {
-      const float other = __shfl_xor_sync(0xFFFFFFFFU, sum[i], distance);
-      sum[i] = sum[i] * mine + other * theirs;
-    }
-    peak = next;
+    constexpr unsigned kAll = 0xFFFFFFFFU;
+    const float4 other = {
+        __shfl_xor_sync(kAll, sum.x, distance), __shfl_xor_sync(kAll, sum.y, distance),
+        __shfl_xor_sync(kAll, sum.z, distance), __shfl_xor_sync(kAll, sum.w, distance)};
+    const float other_peak = __shfl_xor_sync(kAll, peak, distance);
+    join(other_peak, __shfl_xor_sync(kAll, total, distance), other);
   }
 };
 
-// A warp normalises and rotates one head from `from` (written by other blocks) into `to`.
-__device__ inline void prepare_head(const DecodeParameters& p, const float* from, const float* norm,
-                                    std::uint32_t head_dim, float scale, const float2* turns,
-                                    float* to) {
+// A warp normalises and rotates one head from `from` (published by other blocks) into `to`.
+__device__ inline void prepare_head(const DecodeParameters& p, const std::uint64_t* from,
+                                    std::uint32_t tag, const float* norm, std::uint32_t head_dim,
+                                    float scale, const float2* turns, float* to) {
   const std::uint32_t lane = threadIdx.x & 31;
   float squares = 0;
   for (std::uint32_t i = lane; i < head_dim; i += 32) {
-    const float x = __ldcg(from + i);
+    const float x = receive(from + i, tag);
     squares = fmaf(x, x, squares);
     to[i] = x * scale;
   }
@@ -128,10 +118,11 @@ __device__ inline T to_cache(float x) {
 }
 
 template <typename T>
-__device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
-                                 const DecodeLayer& layer, std::uint32_t position,
-                                 const AttentionShared& s) {
-  constexpr std::uint32_t kUnroll = 4;  // positions of a lane whose loads are in flight together
+__device__ inline void decode_attention(const DecodeParameters& p, const DecodeIo& io,
+                                        const DecodeLayer& layer, std::uint32_t position,
+                                        std::uint32_t tag, const AttentionShared& s) {
+  constexpr std::uint32_t kUnroll =
+      sizeof(T) == 2 ? 4 : 2;  // positions of a lane whose loads are in flight together
   const AttentionShape shape = layer.shape;
   const std::uint32_t dim = shape.head_dim;
   const std::uint32_t group = shape.heads / shape.kv_heads;
@@ -153,13 +144,13 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
   if (part < kSplitTokens) part = kSplitTokens;
   const std::uint32_t splits = (end - start + part - 1) / part;
 
-  // Lanes of a token: eight values each, rounded up to a power of two.
+  // Lanes of a position: four values each, rounded up to a power of two.
   std::uint32_t lanes = 1;
-  while (lanes * 8 < dim) lanes *= 2;
-  const std::uint32_t slots = 32 / lanes;  // tokens that a warp reads at once
+  while (lanes * 4 < dim && lanes < 32) lanes *= 2;
+  const std::uint32_t slots = 32 / lanes;  // positions that a warp reads at once
   const std::uint32_t sub = lane & (lanes - 1);
   const std::uint32_t slot = lane / lanes;
-  const bool inside = sub * 8 < dim;
+  const bool inside = sub * 4 < dim;
 
   for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
     const std::uint32_t kv = unit % shape.kv_heads;
@@ -169,7 +160,7 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
 
     __syncthreads();
     if (warp < group) {
-      prepare_head(p, p.qkv + (kv * group + warp) * dim, layer.weights.q_norm, dim,
+      prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
                    shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
     } else if (last == end && warp < group + 2) {
       const bool is_key = warp == group;
@@ -178,30 +169,23 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
            position % kPageTokens) *
           dim;
       if (is_key) {
-        prepare_head(p, p.qkv + shape.q_dim() + kv * dim, layer.weights.k_norm, dim, 1.0F, s.turns,
-                     s.new_key);
+        prepare_head(p, p.qkv + shape.q_dim() + kv * dim, tag, layer.weights.k_norm, dim, 1.0F,
+                     s.turns, s.new_key);
         for (std::uint32_t i = lane; i < dim; i += 32) keys[at + i] = to_cache<T>(s.new_key[i]);
       } else {
-        const float* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
+        const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
         for (std::uint32_t i = lane; i < dim; i += 32)
-          values[at + i] = to_cache<T>(__ldcg(from + i));
+          values[at + i] = to_cache<T>(receive(from + i, tag));
       }
     }
     __syncthreads();
 
     for (std::uint32_t h0 = 0; h0 < group; h0 += kHeadsPerPass) {
-      float query[kHeadsPerPass][8];
       Running running[kHeadsPerPass];
-      for (int h = 0; h < kHeadsPerPass; ++h) {
-        const bool used = inside && h0 + h < group;
-        for (int i = 0; i < 8; ++i) {
-          query[h][i] = used ? s.queries[(h0 + h) * dim + sub * 8 + i] : 0.0F;
-        }
-      }
       for (std::uint32_t base = first + warp * slots; base < last;
            base += kDecodeWarps * slots * kUnroll) {
-        Eight<T> key[kUnroll];
-        Eight<T> value[kUnroll];
+        Four<T> key[kUnroll];
+        Four<T> value[kUnroll];
 #pragma unroll
         for (std::uint32_t u = 0; u < kUnroll; ++u) {
           const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
@@ -210,30 +194,36 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
                 ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) * kPageTokens +
                  t % kPageTokens) *
                     dim +
-                sub * 8;
+                sub * 4;
             key[u].load(keys + at);
             value[u].load(values + at);
-          } else {
-            key[u].zero();
-            value[u].zero();
           }
         }
 #pragma unroll
-        for (std::uint32_t u = 0; u < kUnroll; ++u) {
-          const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
-          float k[8];
-          float v[8];
-          key[u].values(k);
-          value[u].values(v);
+        for (int h = 0; h < kHeadsPerPass; ++h) {
+          if (h0 + h >= group) break;
+          float4 query = {0, 0, 0, 0};
+          if (inside) {
+            query = *reinterpret_cast<const float4*>(s.queries + (h0 + h) * dim + sub * 4);
+          }
+          float score[kUnroll];
 #pragma unroll
-          for (int h = 0; h < kHeadsPerPass; ++h) {
-            if (h0 + h >= group) break;
-            float score = 0;
-            for (int i = 0; i < 8; ++i) score = fmaf(query[h][i], k[i], score);
-            for (std::uint32_t distance = lanes / 2; distance > 0; distance /= 2) {
-              score += __shfl_xor_sync(0xFFFFFFFFU, score, distance);
+          for (std::uint32_t u = 0; u < kUnroll; ++u) {
+            const float4 k = key[u].values();
+            score[u] = fmaf(query.x, k.x, fmaf(query.y, k.y, fmaf(query.z, k.z, query.w * k.w)));
+          }
+#pragma unroll
+          for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
+#pragma unroll
+            for (std::uint32_t u = 0; u < kUnroll; ++u) {
+              const float other = __shfl_xor_sync(0xFFFFFFFFU, score[u], distance);
+              if (distance < lanes) score[u] += other;
             }
-            running[h].add(t < last ? score : -INFINITY, v);
+          }
+#pragma unroll
+          for (std::uint32_t u = 0; u < kUnroll; ++u) {
+            const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
+            if (t < last) running[h].join(score[u], 1.0F, value[u].values());
           }
         }
       }
@@ -241,13 +231,12 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
 #pragma unroll
       for (int h = 0; h < kHeadsPerPass; ++h) {
         if (h0 + h >= group) break;
-        for (std::uint32_t distance = lanes; distance < 32; distance *= 2) {
-          running[h].merge(static_cast<int>(distance));
+#pragma unroll
+        for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+          if (distance >= lanes) running[h].merge(static_cast<int>(distance));
         }
-        float* const to = s.scratch + (warp * kHeadsPerPass + h) * (dim + 2);
-        if (slot == 0 && inside) {
-          for (int i = 0; i < 8; ++i) to[sub * 8 + i] = running[h].sum[i];
-        }
+        float* const to = s.scratch + (warp * kHeadsPerPass + h) * (dim + 4);
+        if (slot == 0 && inside) *reinterpret_cast<float4*>(to + sub * 4) = running[h].sum;
         if (lane == 0) {
           to[dim] = running[h].peak;
           to[dim + 1] = running[h].total;
@@ -258,20 +247,20 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
       for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
         const std::uint32_t h = o / dim;
         const std::uint32_t i = o - h * dim;
-        float peak = -INFINITY;
+        float peak = -FLT_MAX;
         for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-          peak = fmaxf(peak, s.scratch[(w * kHeadsPerPass + h) * (dim + 2) + dim]);
+          peak = fmaxf(peak, s.scratch[(w * kHeadsPerPass + h) * (dim + 4) + dim]);
         }
         float total = 0;
         float sum = 0;
         for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-          const float* const from = s.scratch + (w * kHeadsPerPass + h) * (dim + 2);
+          const float* const from = s.scratch + (w * kHeadsPerPass + h) * (dim + 4);
           const float weight = exp2f(from[dim] - peak);
           total = fmaf(weight, from[dim + 1], total);
           sum = fmaf(weight, from[i], sum);
         }
         if (splits == 1) {
-          p.attended[(kv * group + h0 + h) * dim + i] = sum / total;
+          publish(p.attended + (kv * group + h0 + h) * dim + i, sum / total, tag);
         } else {
           float* const to = p.partials + ((kv * splits + split) * group + h0 + h) * (dim + 2);
           to[i] = sum;
@@ -288,11 +277,11 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
     // The block that finishes a kv head last joins its parts.
     if (threadIdx.x == 0) {
       __threadfence();
-      *s.flag = fetch_add_acq_rel(p.counters + 2 + kv, 1) == splits - 1;
+      *s.flag = fetch_add_acq_rel(p.counters + 1 + kv, 1) == splits - 1;
     }
     __syncthreads();
     if (*s.flag == 0) continue;
-    if (threadIdx.x == 0) p.counters[2 + kv] = 0;
+    if (threadIdx.x == 0) p.counters[1 + kv] = 0;
     for (std::uint32_t o = threadIdx.x; o < group * dim; o += kDecodeThreads) {
       const std::uint32_t h = o / dim;
       const std::uint32_t i = o - h * dim;
@@ -310,7 +299,7 @@ __device__ void decode_attention(const DecodeParameters& p, const DecodeIo& io,
         total = fmaf(weight, __ldcg(from + part_index * stride + dim + 1), total);
         sum = fmaf(weight, __ldcg(from + part_index * stride + i), sum);
       }
-      p.attended[(kv * group + h) * dim + i] = sum / total;
+      publish(p.attended + (kv * group + h) * dim + i, sum / total, tag);
     }
   }
 }

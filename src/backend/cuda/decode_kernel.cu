@@ -2,6 +2,7 @@
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/decode_stream.cuh"
 #include "backend/cuda/dot_q8.cuh"
+#include "backend/cuda/published.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
 
@@ -11,37 +12,9 @@
 namespace edgerunner::cuda {
 namespace {
 
-// Where things lie in a block's shared memory: offsets in bytes. The ring comes last.
-struct SharedMap {
-  std::uint32_t scales, sums;      // codes at 0
-  std::uint32_t new_key, scratch;  // attention's, over the same bytes; queries at 0
-  std::uint32_t turns, table, matrices, layers, reduce, ring;
-};
+constexpr std::uint32_t align(std::uint32_t bytes) { return (bytes + 127) & ~127U; }
 
-__host__ __device__ inline std::uint32_t align(std::uint32_t bytes) {
-  return (bytes + 127) & ~127U;
-}
-
-__host__ __device__ inline SharedMap shared_map(const DecodeParameters& p) {
-  SharedMap m{};
-  m.scales = align(p.widest);
-  m.sums = m.scales + align(p.widest / 32 * 4);
-  const std::uint32_t activations = m.sums + align(p.widest / 16 * 4);
-  m.new_key = align(p.widest_group * 4);
-  m.scratch = m.new_key + align(p.widest_head * 4);
-  const std::uint32_t attention =
-      m.scratch + align(kDecodeWarps * kHeadsPerPass * (p.widest_head + 2) * 4);
-  m.turns = activations > attention ? activations : attention;
-  m.table = m.turns + align(p.pairs * 8);
-  m.matrices = m.table + align(p.table_pages * 4);
-  m.layers = m.matrices + align((p.layer_count * kLayerMatrices + 1) *
-                                static_cast<std::uint32_t>(sizeof(StreamMatrix)));
-  m.reduce = m.layers + align(2 * static_cast<std::uint32_t>(sizeof(DecodeLayer)));
-  m.ring = m.reduce + 512;
-  return m;
-}
-
-__device__ __noinline__ float matrix_value(const DeviceMatrix& m, std::uint32_t row, int i) {
+__device__ inline float matrix_value(const DeviceMatrix& m, std::uint32_t row, int i) {
   const std::uint8_t* const data = m.data + static_cast<std::size_t>(row) * m.row_bytes;
   const int cols = static_cast<int>(m.cols);
   switch (m.type) {
@@ -97,7 +70,9 @@ __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, st
 }
 
 constexpr std::uint32_t kStepFloats = kDecodeThreads * 4;  // of a vector, read by a block at once
-constexpr int kNormSteps = 4;                              // up to 8192 elements
+// Steps in flight at once: Llama 3 8B's residual (4,096), and half of its feed-forward (14,336).
+constexpr int kNormSteps = 2;
+constexpr int kPlainSteps = 4;
 
 struct Best {
   float logit = -INFINITY;
@@ -117,11 +92,28 @@ struct Best {
   }
 };
 
-template <typename T>
+// Which element types a kernel computes with. The types of one file's matrices are few, and code
+// for all of them would not stay in the instruction cache.
+enum class TypeSet { q8_0, k_quants, any };
+
+template <TypeSet kSet>
+__device__ inline float lane_dot_of(ElementType type, const std::uint8_t* seg, int elements,
+                                    const QuantizedVector& x, int lane) {
+  if constexpr (kSet == TypeSet::q8_0) {
+    return lane_dot<ElementType::q8_0>(seg, elements, x, lane);
+  } else if constexpr (kSet == TypeSet::k_quants) {
+    return type == ElementType::q4_k ? lane_dot<ElementType::q4_k>(seg, elements, x, lane)
+                                     : lane_dot<ElementType::q6_k>(seg, elements, x, lane);
+  } else {
+    return lane_dot_any(type, seg, elements, x, lane);
+  }
+}
+
+template <typename T, TypeSet kSet>
 __global__ void __launch_bounds__(kDecodeThreads, 1)
     decode_kernel(const __grid_constant__ DecodeParameters p, const __grid_constant__ DecodeIo io) {
   extern __shared__ __align__(128) std::uint8_t shared[];
-  const SharedMap map = shared_map(p);
+  const SharedMap& map = p.map;
   auto* const codes = reinterpret_cast<std::int8_t*>(shared);
   auto* const scales = reinterpret_cast<float*>(shared + map.scales);
   auto* const sums = reinterpret_cast<float*>(shared + map.sums);
@@ -130,19 +122,10 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
   auto* const matrices = reinterpret_cast<StreamMatrix*>(shared + map.matrices);
   auto* const layers = reinterpret_cast<DecodeLayer*>(shared + map.layers);
   auto* const reduce = reinterpret_cast<float*>(shared + map.reduce);
-  auto* const full =
-      reinterpret_cast<std::uint64_t*>(shared + map.ring + kDecodeWarps * p.stages * p.stage_bytes);
-  const AttentionShared attention{reinterpret_cast<float*>(shared),
-                                  reinterpret_cast<float*>(shared + map.new_key),
-                                  reinterpret_cast<float*>(shared + map.scratch),
-                                  turns,
-                                  table,
-                                  reinterpret_cast<int*>(reduce + 64)};
+  auto* const full = reinterpret_cast<std::uint64_t*>(shared + map.full);
 
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;
-  const std::uint32_t first_row = warp * gridDim.x + blockIdx.x;
-  const std::uint32_t row_step = gridDim.x * kDecodeWarps;
 
   // What the whole token needs.
   const auto copy_words = [&](void* to, const void* from, std::uint32_t bytes) {
@@ -154,15 +137,21 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
   copy_words(layers, p.layers, sizeof(DecodeLayer));
   if (threadIdx.x < kDecodeWarps * p.stages) mbarrier_init(full + threadIdx.x, 1);
   mbarrier_init_fence();
-  const unsigned start = *static_cast<volatile unsigned*>(p.counters + 1);
-  const TokenId token = *io.token;
+  const std::uint32_t first_tag = *static_cast<volatile unsigned*>(p.counters);
   const std::uint32_t position = *io.position;
+  {
+    const TokenId token = *io.token;
+    const std::uint32_t i = threadIdx.x * gridDim.x + blockIdx.x;
+    for (std::uint32_t at = i; at < p.dim; at += gridDim.x * kDecodeThreads) {
+      publish(p.x + at,
+              matrix_value(p.embedding, static_cast<std::uint32_t>(token), static_cast<int>(at)),
+              first_tag);
+    }
+  }
   __syncthreads();
 
-  WeightStream stream(p, matrices, io.logits != nullptr,
-                      shared + map.ring + warp * p.stages * p.stage_bytes, full + warp * p.stages,
-                      first_row, row_step, lane);
-  GridBarrier barrier(p.counters, start);
+  WeightStream stream(p, io.logits != nullptr, shared);
+  stream.start();
   if (threadIdx.x < p.pairs) {
     double sine = 0;
     double cosine = 0;
@@ -175,224 +164,255 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
     table[i] = io.pages[i];
   }
 
-  // Reads x (the embedding in the first phase), normalises it with `weight` and quantises it.
-  // Waits for the barrier itself, once the norm's weights are on their way.
-  const auto load_normed = [&](const float* weight, bool embedded) {
-    float4 by[kNormSteps];
-    float4 v[kNormSteps];
-#pragma unroll
-    for (int step = 0; step < kNormSteps; ++step) {
-      const std::uint32_t i = step * kStepFloats + threadIdx.x * 4;
-      by[step] = i < p.dim ? *reinterpret_cast<const float4*>(weight + i) : float4{0, 0, 0, 0};
-    }
-    if (!embedded) barrier.wait();
-    float squares = 0;
-#pragma unroll
-    for (int step = 0; step < kNormSteps; ++step) {
-      const std::uint32_t i = step * kStepFloats + threadIdx.x * 4;
-      v[step] = {0, 0, 0, 0};
-      if (i >= p.dim) continue;
-      if (embedded) {
-        const auto at = [&](int k) {
-          return matrix_value(p.embedding, static_cast<std::uint32_t>(token),
-                              static_cast<int>(i) + k);
-        };
-        v[step] = {at(0), at(1), at(2), at(3)};
-      } else {
-        v[step] = __ldcg(reinterpret_cast<const float4*>(p.x + i));
-      }
-    }
-#pragma unroll
-    for (int step = 0; step < kNormSteps; ++step) {
-      squares = fmaf(v[step].x, v[step].x, squares);
-      squares = fmaf(v[step].y, v[step].y, squares);
-      squares = fmaf(v[step].z, v[step].z, squares);
-      squares = fmaf(v[step].w, v[step].w, squares);
-    }
-    squares = block_sum<kDecodeThreads>(squares, reduce);
-    const float scale = rsqrtf(squares / static_cast<float>(p.dim) + p.epsilon);
-#pragma unroll
-    for (int step = 0; step < kNormSteps; ++step) {
-      const std::uint32_t i = step * kStepFloats + threadIdx.x * 4;
-      if (step * kStepFloats >= p.dim) break;
-      const float4 normed = {v[step].x * scale * by[step].x, v[step].y * scale * by[step].y,
-                             v[step].z * scale * by[step].z, v[step].w * scale * by[step].w};
-      quantize_group(normed, i, i < p.dim, codes, scales, sums);
-    }
-    __syncthreads();
-  };
-  const auto load_plain = [&](const float* from, std::uint32_t cols) {
-    barrier.wait();
-    constexpr int kSteps = 7;  // 14,336 elements, Llama 3 8B's feed-forward, in flight at once
-    for (std::uint32_t base = 0; base < cols; base += kSteps * kStepFloats) {
-      float4 v[kSteps];
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const std::uint32_t i = base + step * kStepFloats + threadIdx.x * 4;
-        v[step] = i < cols ? __ldcg(reinterpret_cast<const float4*>(from + i)) : float4{0, 0, 0, 0};
-      }
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const std::uint32_t i = base + step * kStepFloats + threadIdx.x * 4;
-        if (base + step * kStepFloats >= cols) break;
-        quantize_group(v[step], i, i < cols, codes, scales, sums);
-      }
-    }
-    __syncthreads();
-  };
-  // The product of this warp's next row with the quantised vector; every lane gets it.
-  const auto next_row = [&](const DeviceMatrix& m) {
-    float sum = 0;
-    for (std::uint32_t at = 0; at < m.cols; at += m.segment_elements) {
-      const std::uint32_t count =
-          m.cols - at < m.segment_elements ? m.cols - at : m.segment_elements;
-      const std::uint8_t* const segment = stream.wait();
-      sum += lane_dot_any(m.type, segment, static_cast<int>(count),
-                          {codes + at, scales + at / 32, sums + at / 16}, static_cast<int>(lane));
-      stream.release();
-    }
-    return warp_sum(sum);
+  const auto mark = [&](std::uint32_t step, std::uint32_t point) {
+    if (io.timeline == nullptr || threadIdx.x != 0) return;
+    io.timeline[(static_cast<std::size_t>(blockIdx.x) * (4 * p.layer_count + 1) + step) *
+                    kTimelinePoints +
+                point] = clock64();
   };
 
-  for (std::uint32_t index = 0; index < p.layer_count; ++index) {
-    const DecodeLayer& layer = layers[index & 1];
+  // One body for all phases, so that the whole loop stays in the instruction cache.
+  const std::uint32_t steps = 4 * p.layer_count + (io.logits != nullptr ? 1 : 0);
+  Best best;
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    const std::uint32_t kind = step == 4 * p.layer_count ? 4 : step & 3;
+    const std::uint32_t tag = first_tag + (step >> 2);
+    const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
-    const AttentionShape& shape = layer.shape;
-
-    load_normed(w.attention_norm, index == 0);
-    for (std::uint32_t row = first_row; row < shape.row(); row += row_step) {
-      const bool is_q = row < w.q.rows;
-      const bool is_k = !is_q && row < w.q.rows + w.k.rows;
-      const std::uint32_t local = is_q ? row : (is_k ? row - w.q.rows : row - w.q.rows - w.k.rows);
-      const float* const bias = is_q ? w.q_bias : (is_k ? w.k_bias : w.v_bias);
-      const float y = next_row(is_q ? w.q : (is_k ? w.k : w.v));
-      if (lane == 0) p.qkv[row] = bias == nullptr ? y : y + bias[local];
-    }
-    barrier.arrive();
-    if (index + 1 < p.layer_count) {
-      copy_words(layers + ((index + 1) & 1), p.layers + index + 1, sizeof(DecodeLayer));
-    }
-    barrier.wait();
-    decode_attention<T>(p, io, layer, position, attention);
-    barrier.arrive();
-
-    load_plain(p.attended, shape.q_dim());
-    for (std::uint32_t row = first_row; row < p.dim; row += row_step) {
-      float old = 0;
-      if (lane == 0) {
-        old = index == 0 ? matrix_value(p.embedding, static_cast<std::uint32_t>(token),
-                                        static_cast<int>(row))
-                         : __ldcg(p.x + row);
-        if (w.o_bias != nullptr) old += w.o_bias[row];
+    mark(step, 0);
+    const bool normed = (kind & 1) == 0;
+    if (normed) {
+      // The norm's scale is a factor of the whole vector: it is left out of the quantisation and
+      // multiplies the products, so that nobody waits for the sum of squares.
+      const float* const weight =
+          kind == 0 ? w.attention_norm : (kind == 2 ? w.feed_forward_norm : p.output_norm);
+      float squares = 0;
+      for (std::uint32_t base = 0; base < p.dim; base += kNormSteps * kStepFloats) {
+        float4 by[kNormSteps];
+        float4 v[kNormSteps];
+        const std::uint32_t first = base + threadIdx.x * 4;
+#pragma unroll
+        for (int s = 0; s < kNormSteps; ++s) {
+          const std::uint32_t i = first + s * kStepFloats;
+          by[s] = i < p.dim ? *reinterpret_cast<const float4*>(weight + i) : float4{0, 0, 0, 0};
+        }
+        receive<kNormSteps, kStepFloats>(kind == 2 ? p.x_middle : p.x, first, p.dim, tag, v);
+        mark(step, 1);
+#pragma unroll
+        for (int s = 0; s < kNormSteps; ++s) {
+          if (base + s * kStepFloats >= p.dim) break;
+          const std::uint32_t i = first + s * kStepFloats;
+          squares = fmaf(v[s].x, v[s].x, squares);
+          squares = fmaf(v[s].y, v[s].y, squares);
+          squares = fmaf(v[s].z, v[s].z, squares);
+          squares = fmaf(v[s].w, v[s].w, squares);
+          const float4 scaled_by = {v[s].x * by[s].x, v[s].y * by[s].y, v[s].z * by[s].z,
+                                    v[s].w * by[s].w};
+          quantize_group(scaled_by, i, i < p.dim, codes, scales, sums);
+        }
       }
-      const float y = next_row(w.o);
-      if (lane == 0) p.x[row] = old + y;
-    }
-    barrier.arrive();
-
-    load_normed(w.feed_forward_norm, false);
-    for (std::uint32_t row = first_row; row < layer.ffn_dim; row += row_step) {
-      float gate = next_row(w.gate);
-      float up = next_row(w.up);
-      if (lane == 0) {
-        if (w.gate_bias != nullptr) gate += w.gate_bias[row];
-        if (w.up_bias != nullptr) up += w.up_bias[row];
-        p.hidden[row] = gate / (1.0F + __expf(-gate)) * up;
-      }
-    }
-    barrier.arrive();
-
-    load_plain(p.hidden, layer.ffn_dim);
-    for (std::uint32_t row = first_row; row < p.dim; row += row_step) {
-      float old = 0;
-      if (lane == 0) {
-        old = __ldcg(p.x + row);
-        if (w.down_bias != nullptr) old += w.down_bias[row];
-      }
-      const float y = next_row(w.down);
-      if (lane == 0) p.x[row] = old + y;
-    }
-    barrier.arrive();
-  }
-
-  if (io.logits == nullptr) {
-    barrier.wait();
-  } else {
-    load_normed(p.output_norm, false);
-    Best best;
-    for (std::uint32_t row = first_row; row < p.vocab; row += row_step) {
-      const float y = next_row(p.head);
-      if (lane == 0) {
-        io.logits[row] = y;
-        best.offer(y, row);
+      squares = warp_sum(squares);
+      if (lane == 0) reduce[warp] = squares;
+    } else {
+      const std::uint32_t cols = kind == 1 ? layer.shape.q_dim() : layer.ffn_dim;
+      for (std::uint32_t base = 0; base < cols; base += kPlainSteps * kStepFloats) {
+        float4 v[kPlainSteps];
+        const std::uint32_t first = base + threadIdx.x * 4;
+        receive<kPlainSteps, kStepFloats>(kind == 1 ? p.attended : p.hidden, first, cols, tag, v);
+        mark(step, 1);
+#pragma unroll
+        for (int s = 0; s < kPlainSteps; ++s) {
+          if (base + s * kStepFloats >= cols) break;
+          const std::uint32_t i = first + s * kStepFloats;
+          quantize_group(v[s], i, i < cols, codes, scales, sums);
+        }
       }
     }
-    if (io.next_token != nullptr) {
-      auto* const bests = reinterpret_cast<Best*>(reduce);
-      __syncthreads();
-      if (lane == 0) bests[warp] = best;
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        for (std::uint32_t i = 1; i < kDecodeWarps; ++i) best.offer(bests[i].logit, bests[i].index);
-        p.best[blockIdx.x] = {best.logit, __uint_as_float(best.index)};
+    __syncthreads();
+    float factor = 1;
+    if (normed) {
+      const float squares = warp_sum(lane < kDecodeWarps ? reduce[lane] : 0.0F);
+      factor = rsqrtf(squares / static_cast<float>(p.dim) + p.epsilon);
+    }
+    mark(step, 2);
+
+    const std::uint32_t rows =
+        kind == 0 ? layer.shape.row() : (kind == 2 ? layer.ffn_dim : (kind == 4 ? p.vocab : p.dim));
+    float gate = 0;
+    bool second = false;  // of the two rows of a feed-forward output
+#pragma unroll 1
+    for (std::uint32_t row = WeightStream::first_row(); row < rows;) {
+      const DeviceMatrix* m = &p.head;
+      float added = 0;  // bias, residual
+      if (kind == 0) {
+        const bool is_q = row < w.q.rows;
+        const bool is_k = !is_q && row < w.q.rows + w.k.rows;
+        m = is_q ? &w.q : (is_k ? &w.k : &w.v);
+        const float* const bias = is_q ? w.q_bias : (is_k ? w.k_bias : w.v_bias);
+        if (bias != nullptr) {
+          added = bias[is_q ? row : (is_k ? row - w.q.rows : row - w.q.rows - w.k.rows)];
+        }
+      } else if (kind == 2) {
+        m = second ? &w.up : &w.gate;
+        const float* const bias = second ? w.up_bias : w.gate_bias;
+        if (bias != nullptr) added = bias[row];
+      } else if (kind != 4) {
+        m = kind == 1 ? &w.o : &w.down;
+        const float* const bias = kind == 1 ? w.o_bias : w.down_bias;
+        if (lane == 0) {
+          added = published_value(load_relaxed((kind == 1 ? p.x : p.x_middle) + row));
+          if (bias != nullptr) added += bias[row];
+        }
       }
-      barrier.arrive();
-      if (blockIdx.x == 0) {
-        barrier.wait();
-        if (warp == 0) {
-          best = {};
-          for (std::uint32_t i = lane; i < gridDim.x; i += 32) {
-            const float2 other = __ldcg(p.best + i);
-            best.offer(other.x, __float_as_uint(other.y));
-          }
-          best.merge_warp();
-          if (lane == 0) {
-            *io.next_token = static_cast<TokenId>(best.index);
-            *io.next_position = position + 1;
-            if (io.produced != nullptr) {
-              io.produced[*io.produced_count] = static_cast<TokenId>(best.index);
-              ++*io.produced_count;
+
+      float sum = 0;
+      const ElementType type = m->type;
+      const std::uint32_t cols = m->cols;
+      const std::uint32_t segment_elements = m->segment_elements;
+#pragma unroll 1
+      for (std::uint32_t at = 0; at < cols; at += segment_elements) {
+        const std::uint32_t count = cols - at < segment_elements ? cols - at : segment_elements;
+        const std::uint8_t* const segment = stream.wait();
+        sum += lane_dot_of<kSet>(type, segment, static_cast<int>(count),
+                                 {codes + at, scales + at / 32, sums + at / 16},
+                                 static_cast<int>(lane));
+        if (at + segment_elements >= cols) {
+          // The result leaves before the next request is made: others wait for it.
+          sum = fmaf(warp_sum(sum), factor, added);
+          if (kind == 2 && !second) {
+            gate = sum;
+          } else if (lane == 0) {
+            if (kind == 0) {
+              publish(p.qkv + row, sum, tag);
+            } else if (kind == 1) {
+              publish(p.x_middle + row, sum, tag);
+            } else if (kind == 2) {
+              publish(p.hidden + row, gate / (1.0F + __expf(-gate)) * sum, tag);
+            } else if (kind == 3) {
+              publish(p.x + row, sum, tag + 1);
+            } else {
+              io.logits[row] = sum;
+              best.offer(sum, row);
             }
           }
+        }
+        stream.release();
+      }
+      if (kind == 2 && !second) {
+        second = true;
+      } else {
+        second = false;
+        row += WeightStream::row_step();
+      }
+    }
+    mark(step, 3);
+    // The quantised vector is read no more.
+    __syncthreads();
+    mark(step, 4);
+    if (kind != 0) continue;
+    if ((step >> 2) + 1 < p.layer_count) {
+      copy_words(layers + (((step >> 2) + 1) & 1), p.layers + (step >> 2) + 1, sizeof(DecodeLayer));
+    }
+    decode_attention<T>(
+        p, io, layer, position, tag,
+        {reinterpret_cast<float*>(shared), reinterpret_cast<float*>(shared + map.new_key),
+         reinterpret_cast<float*>(shared + map.scratch), turns, table,
+         reinterpret_cast<int*>(reduce + 64)});
+    __syncthreads();
+    mark(step, 5);
+  }
+
+  if (io.logits != nullptr && io.next_token != nullptr) {
+    auto* const bests = reinterpret_cast<Best*>(reduce);
+    if (lane == 0) bests[warp] = best;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (std::uint32_t i = 1; i < kDecodeWarps; ++i) best.offer(bests[i].logit, bests[i].index);
+      publish(p.best + 2 * blockIdx.x, best.logit, first_tag);
+      publish(p.best + 2 * blockIdx.x + 1, __uint_as_float(best.index), first_tag);
+    }
+    if (blockIdx.x == 0 && warp == 0) {
+      best = {};
+      for (std::uint32_t i = lane; i < gridDim.x; i += 32) {
+        const float logit = receive(p.best + 2 * i, first_tag);
+        best.offer(logit, __float_as_uint(receive(p.best + 2 * i + 1, first_tag)));
+      }
+      best.merge_warp();
+      if (lane == 0) {
+        *io.next_token = static_cast<TokenId>(best.index);
+        *io.next_position = position + 1;
+        if (io.produced != nullptr) {
+          io.produced[*io.produced_count] = static_cast<TokenId>(best.index);
+          ++*io.produced_count;
         }
       }
     }
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) p.counters[1] = barrier.target();
+  if (blockIdx.x == 0 && threadIdx.x == 0) p.counters[0] = first_tag + p.layer_count + 1;
 }
 
 #else
 
-template <typename T>
+enum class TypeSet { q8_0, k_quants, any };
+template <typename T, TypeSet kSet>
 __global__ void decode_kernel(const __grid_constant__ DecodeParameters,
                               const __grid_constant__ DecodeIo) {}
 
 #endif
 
-template <typename T>
+template <typename T, TypeSet kSet>
 void launch(const DecodeParameters& p, const DecodeIo& io, std::uint32_t blocks,
             std::uint32_t shared_bytes, cudaStream_t stream) {
   // Cheap enough to repeat: it only records the limit.
-  cudaFuncSetAttribute(decode_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(decode_kernel<T, kSet>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(shared_bytes));
   void* arguments[] = {const_cast<DecodeParameters*>(&p), const_cast<DecodeIo*>(&io)};
   // Cooperative: all blocks must be resident, since they wait for each other.
-  cudaLaunchCooperativeKernel(decode_kernel<T>, dim3(blocks), dim3(kDecodeThreads), arguments,
+  cudaLaunchCooperativeKernel(decode_kernel<T, kSet>, dim3(blocks), dim3(kDecodeThreads), arguments,
                               shared_bytes, stream);
+}
+
+template <typename T>
+void launch_set(const DecodeParameters& p, const DecodeIo& io, std::uint32_t blocks,
+                std::uint32_t shared_bytes, cudaStream_t stream) {
+  if (p.type_mask == type_bit(ElementType::q8_0)) {
+    launch<T, TypeSet::q8_0>(p, io, blocks, shared_bytes, stream);
+  } else if ((p.type_mask & ~(type_bit(ElementType::q4_k) | type_bit(ElementType::q6_k))) == 0) {
+    launch<T, TypeSet::k_quants>(p, io, blocks, shared_bytes, stream);
+  } else {
+    launch<T, TypeSet::any>(p, io, blocks, shared_bytes, stream);
+  }
 }
 
 }  // namespace
 
-std::uint32_t decode_fixed_shared_bytes(const DecodeParameters& parameters) {
-  return shared_map(parameters).ring;
+SharedMap decode_shared_map(const DecodeParameters& p) {
+  SharedMap m{};
+  m.scales = align(p.widest);
+  m.sums = m.scales + align(p.widest / 32 * 4);
+  const std::uint32_t activations = m.sums + align(p.widest / 16 * 4);
+  m.new_key = align(p.widest_group * 4);
+  m.scratch = m.new_key + align(p.widest_head * 4);
+  const std::uint32_t attention =
+      m.scratch + align(kDecodeWarps * kHeadsPerPass * (p.widest_head + 4) * 4);
+  m.turns = activations > attention ? activations : attention;
+  m.table = m.turns + align(p.pairs * 8);
+  m.matrices = m.table + align(p.table_pages * 4);
+  m.layers = m.matrices + align((p.layer_count * kLayerMatrices + 1) *
+                                static_cast<std::uint32_t>(sizeof(StreamMatrix)));
+  m.cursors = m.layers + align(2 * static_cast<std::uint32_t>(sizeof(DecodeLayer)));
+  m.reduce = m.cursors + align(kDecodeWarps * static_cast<std::uint32_t>(sizeof(StreamCursor)));
+  m.ring = m.reduce + 512;
+  m.full = m.ring + kDecodeWarps * p.stages * p.stage_bytes;
+  return m;
 }
 
 void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, KvPrecision kv,
                    std::uint32_t blocks, std::uint32_t shared_bytes, cudaStream_t stream) {
   if (kv == KvPrecision::f16) {
-    launch<__half>(parameters, io, blocks, shared_bytes, stream);
+    launch_set<__half>(parameters, io, blocks, shared_bytes, stream);
   } else {
-    launch<float>(parameters, io, blocks, shared_bytes, stream);
+    launch_set<float>(parameters, io, blocks, shared_bytes, stream);
   }
 }
 

@@ -44,8 +44,12 @@ bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& option
   if (device.major < static_cast<int>(kHopper) || spec.dim % 32 != 0 || spec.dim > kWidestNorm) {
     return false;
   }
+  // Every block must have a row of every matrix: see published.cuh.
+  const auto blocks = static_cast<std::uint32_t>(device.multiprocessors);
+  if (spec.dim < blocks || spec.vocab_size < blocks) return false;
   for (const LayerSpec& layer : spec.layers) {
-    if (layer.head_dim % 8 != 0 || layer.ffn_dim % 32 != 0 ||
+    if (layer.ffn_dim < blocks || attention_shape(layer).row() < blocks) return false;
+    if (layer.head_dim % 8 != 0 || layer.head_dim > 128 || layer.ffn_dim % 32 != 0 ||
         layer.heads * layer.head_dim % 32 != 0 || layer.heads / layer.kv_heads > 14 ||
         layer.kv_heads > 256) {
       return false;
@@ -53,7 +57,7 @@ bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& option
   }
   // Room for two stages of the longest segment in every warp's ring.
   constexpr std::uint32_t kLongestSegment = 2560;
-  return decode_fixed_shared_bytes(shape_of(spec, options)) + 2 * kDecodeWarps * kLongestSegment <=
+  return decode_shared_map(shape_of(spec, options)).ring + 2 * kDecodeWarps * kLongestSegment <=
          device.shared_bytes_per_block;
 }
 
@@ -73,6 +77,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
     layers.push_back({w, shape, cache.layer(i), spec.layers[i].ffn_dim});
     for (const DeviceMatrix* matrix : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down}) {
       matrices.push_back(stream_matrix(*matrix));
+      parameters_.type_mask |= type_bit(matrix->type);
       stage = std::max(stage, widest_stage(*matrix));
       stream_bytes_ += std::uint64_t{matrix->rows} * matrix->row_bytes;
     }
@@ -80,6 +85,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
                                                   (shape.head_dim + std::size_t{2}));
   }
   matrices.push_back(stream_matrix(weights.head()));
+  parameters_.type_mask |= type_bit(weights.head().type);
   stream_bytes_ += std::uint64_t{weights.head().rows} * weights.head().row_bytes;
 
   const auto upload = [](DeviceBuffer& to, const auto& from) {
@@ -92,16 +98,17 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   upload(matrices_, matrices);
 
   const Widths widths(spec);
-  constexpr std::size_t kCounters = 2 + 256;
-  const std::size_t floats = widths.dim + widths.qkv_row + widths.q_dim + widths.ffn +
-                             partial_floats + 2 * std::size_t{blocks_} + kCounters + 8 * 64;
+  constexpr std::size_t kCounters = 1 + 256;
+  const std::size_t floats = 4 * std::size_t{widths.dim} + 2 * std::size_t{widths.qkv_row} +
+                             widths.q_dim + widths.ffn + partial_floats + 4 * std::size_t{blocks_} +
+                             kCounters + 9 * 64;
   state_ = DeviceBuffer(floats * sizeof(float));
   check(cudaMemset(state_.as<void>(), 0, state_.size()), "clearing the decode state");
   auto* at = state_.as<float>();
   const auto take = [&](std::size_t count) {
     float* const result = at;
     at += (count + 63) / 64 * 64;
-    return result;
+    return static_cast<void*>(result);
   };
   DecodeParameters& p = parameters_;
   p.layers = layers_.as<DecodeLayer>();
@@ -110,21 +117,27 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   p.embedding = weights.embedding();
   p.head = weights.head();
   p.output_norm = weights.output_norm();
-  p.x = take(widths.dim);
-  p.qkv = take(widths.qkv_row);
-  p.attended = take(widths.q_dim);
-  p.hidden = take(widths.ffn);
-  p.partials = take(partial_floats);
-  p.best = reinterpret_cast<float2*>(take(2 * std::size_t{blocks_}));
-  p.counters = reinterpret_cast<unsigned*>(take(kCounters));
+  p.x = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.dim}));
+  p.x_middle = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.dim}));
+  p.qkv = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.qkv_row}));
+  p.attended = static_cast<std::uint32_t*>(take(widths.q_dim));
+  p.hidden = static_cast<std::uint32_t*>(take(widths.ffn));
+  p.best = static_cast<std::uint64_t*>(take(4 * std::size_t{blocks_}));
+  p.partials = static_cast<float*>(take(partial_floats));
+  p.counters = static_cast<unsigned*>(take(kCounters));
+  // Tag 0 is what cleared words carry.
+  constexpr unsigned kFirstTag = 1;
+  check(cudaMemcpy(p.counters, &kFirstTag, sizeof(kFirstTag), cudaMemcpyHostToDevice),
+        "starting the decode state");
   p.stage_bytes = (stage + 127) / 128 * 128;
   const auto room =
-      static_cast<std::uint32_t>(device.shared_bytes_per_block) - decode_fixed_shared_bytes(p);
+      static_cast<std::uint32_t>(device.shared_bytes_per_block) - decode_shared_map(p).ring;
   // The barriers stand beside the stages. More than twelve stages hide nothing more.
   p.stages =
       std::min<std::uint32_t>(12, room / (kDecodeWarps * (p.stage_bytes + sizeof(std::uint64_t))));
-  shared_bytes_ = decode_fixed_shared_bytes(p) +
-                  p.stages * kDecodeWarps * (p.stage_bytes + std::uint32_t{sizeof(std::uint64_t)});
+  p.map = decode_shared_map(p);
+  shared_bytes_ =
+      p.map.ring + p.stages * kDecodeWarps * (p.stage_bytes + std::uint32_t{sizeof(std::uint64_t)});
 }
 
 void DecodePlan::launch(const DecodeIo& io, cudaStream_t stream) const {

@@ -40,7 +40,25 @@ struct DecodeIo {
   std::uint32_t* next_position = nullptr;
   TokenId* produced = nullptr;
   std::uint32_t* produced_count = nullptr;
+  // Where given, each block's clock at kTimelinePoints points of every phase:
+  // [blocks][4 * layers + 1][kTimelinePoints]. Of a phase: begun, input received, input ready,
+  // rows done, block done; and of the first phase of a layer: attention done.
+  long long* timeline = nullptr;
 };
+inline constexpr std::uint32_t kTimelinePoints = 8;
+
+// Where things lie in a block's shared memory, in bytes from its start. Kept among the parameters,
+// so that addresses cost no registers.
+struct SharedMap {
+  std::uint32_t scales = 0, sums = 0;      // of the quantised vector, whose codes are at 0
+  std::uint32_t new_key = 0, scratch = 0;  // attention's, over the same bytes; queries at 0
+  std::uint32_t turns = 0, table = 0, matrices = 0, layers = 0, cursors = 0, reduce = 0;
+  std::uint32_t ring = 0, full = 0;  // stages of all warps, and their barriers
+};
+
+constexpr std::uint64_t type_bit(ElementType type) {
+  return std::uint64_t{1} << static_cast<std::uint32_t>(type);
+}
 
 // The kernel's constant arguments.
 struct DecodeParameters {
@@ -56,6 +74,8 @@ struct DecodeParameters {
   std::uint32_t widest_head = 0;   // head_dim
   std::uint32_t stage_bytes = 0;   // of one stage of a warp's ring
   std::uint32_t stages = 0;        // of a warp's ring
+  std::uint64_t type_mask = 0;     // type_bit of every streamed matrix's element type
+  SharedMap map;
   float epsilon = 0;
   RopeLayout rope_layout = RopeLayout::interleaved;
   double rope_magnitude = 1;
@@ -63,13 +83,15 @@ struct DecodeParameters {
   DeviceMatrix embedding;
   DeviceMatrix head;
   const float* output_norm = nullptr;
-  float* x = nullptr;            // [dim], the residual
-  float* qkv = nullptr;          // [qkv_row]
-  float* attended = nullptr;     // [q_dim]
-  float* hidden = nullptr;       // [ffn]
-  float* partials = nullptr;     // [splits][heads][head_dim + 2]
-  float2* best = nullptr;        // [blocks], each block's largest logit and its index
-  unsigned* counters = nullptr;  // grid barrier, launches, then one for each kv head
+  // Vectors that blocks hand each other, with tags (published.cuh).
+  std::uint64_t* x = nullptr;         // [dim], the residual after a layer
+  std::uint64_t* x_middle = nullptr;  // [dim], and after its attention
+  std::uint64_t* qkv = nullptr;       // [qkv_row]
+  std::uint32_t* attended = nullptr;  // [q_dim], f16
+  std::uint32_t* hidden = nullptr;    // [ffn], f16
+  std::uint64_t* best = nullptr;      // [2 * blocks], each block's largest logit and its index
+  float* partials = nullptr;          // [splits][heads][head_dim + 2]
+  unsigned* counters = nullptr;       // the next token's first tag, then one for each kv head
 };
 
 // Most parts that a sequence's keys are cut into, and the fewest tokens of a part. Both depend on
@@ -80,7 +102,7 @@ inline constexpr std::uint32_t kSplitTokens = 128;
 class DecodePlan {
  public:
   // Whether the kernel covers this model on this device: widths that are multiples of 32, heads
-  // that are multiples of 8, everything inside shared memory.
+  // that are multiples of 8 up to 128, everything inside shared memory.
   static bool supports(const DecoderSpec& spec, const ExecutorOptions& options,
                        const DeviceProperties& device);
   DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
@@ -88,6 +110,7 @@ class DecodePlan {
              const double* inverse_frequencies);
 
   void launch(const DecodeIo& io, cudaStream_t stream) const;
+  std::uint32_t blocks() const { return blocks_; }
   std::uint64_t stream_bytes() const { return stream_bytes_; }  // weights read for a token
 
  private:
@@ -102,7 +125,7 @@ class DecodePlan {
 };
 
 // decode_kernel.cu
-std::uint32_t decode_fixed_shared_bytes(const DecodeParameters& parameters);
+SharedMap decode_shared_map(const DecodeParameters& parameters);
 void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, KvPrecision kv,
                    std::uint32_t blocks, std::uint32_t shared_bytes, cudaStream_t stream);
 

@@ -7,10 +7,22 @@
 
 // The order in which a warp of the decode kernel reads its weights, and the ring in shared memory
 // that they arrive in. The order depends on the model alone, so a warp asks for the rows of the
-// phases to come while it still waits for this phase's activations: the memory stays busy across
-// the grid's barriers.
+// phases to come while it still waits for this phase's activations: the memory stays busy while
+// blocks wait for each other.
 
 namespace edgerunner::cuda {
+
+// Where a warp's next request begins. In shared memory, used by one lane: registers are short, and
+// what spills from them would miss the little L1 that the ring leaves.
+struct alignas(16) StreamCursor {
+  const std::uint8_t* at;
+  std::uint32_t remaining;  // bytes of the row; 0: nothing left to ask for
+  std::uint32_t segment;    // bytes of a whole segment
+  std::uint32_t table;      // index of the layer's first matrix
+  std::uint32_t row;
+  std::uint32_t phase;
+  std::uint32_t second;  // of the two rows of a feed-forward output
+};
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
@@ -19,137 +31,115 @@ namespace edgerunner::cuda {
 // gate and up, a row of each in turn; down. After the layers comes the head.
 class WeightStream {
  public:
-  __device__ WeightStream(const DecodeParameters& p, const StreamMatrix* table, bool with_head,
-                          std::uint8_t* ring, std::uint64_t* full, std::uint32_t first,
-                          std::uint32_t step, std::uint32_t lane)
-      : table_(table),
-        end_(table + p.layer_count * kLayerMatrices),
-        ring_(ring),
-        full_(full),
-        stages_(p.stages),
-        stage_bytes_(p.stage_bytes),
-        first_(first),
-        step_(step),
-        row_(first),
-        lane_(lane),
-        with_head_(with_head),
-        policy_(evict_first_policy()) {
-    find_row();
-    for (std::uint32_t stage = 0; stage < stages_; ++stage) request(stage);
+  __device__ WeightStream(const DecodeParameters& p, bool with_head, std::uint8_t* shared)
+      : p_(p), shared_(shared), with_head_(with_head) {}
+
+  __device__ void start() {
+    if (lane() == 0) {
+      StreamCursor& c = cursor();
+      c = {nullptr, 0, 0, 0, first_row(), 0, 0};
+      find_row(c);
+    }
+    for (std::uint32_t stage = 0; stage < p_.stages; ++stage) request(stage);
   }
 
   // The next segment of this warp, once it has arrived. Every lane calls it.
   __device__ const std::uint8_t* wait() const {
-    mbarrier_wait(full_ + stage_, parity_);
-    return ring_ + stage_ * stage_bytes_;
+    mbarrier_wait(full(stage_), parity_);
+    return ring(stage_);
   }
 
   // Gives the segment's room to the next request.
   __device__ void release() {
     __syncwarp();
     request(stage_);
-    if (++stage_ == stages_) {
+    if (++stage_ == p_.stages) {
       stage_ = 0;
       parity_ ^= 1U;
     }
   }
 
+  __device__ static std::uint32_t first_row() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
+  __device__ static std::uint32_t row_step() { return gridDim.x * kDecodeWarps; }
+
  private:
-  __device__ void request(std::uint32_t stage) {
-    if (remaining_ == 0) return;
-    const std::uint32_t bytes = remaining_ < segment_ ? remaining_ : segment_;
-    if (lane_ == 0) {
-      mbarrier_expect(full_ + stage, bytes);
-      bulk_copy(ring_ + stage * stage_bytes_, at_, bytes, full_ + stage, policy_);
+  __device__ static std::uint32_t lane() { return threadIdx.x & 31; }
+  __device__ std::uint32_t slot(std::uint32_t stage) const {
+    return threadIdx.x / 32 * p_.stages + stage;
+  }
+  __device__ std::uint64_t* full(std::uint32_t stage) const {
+    return reinterpret_cast<std::uint64_t*>(shared_ + p_.map.full) + slot(stage);
+  }
+  __device__ std::uint8_t* ring(std::uint32_t stage) const {
+    return shared_ + p_.map.ring + slot(stage) * p_.stage_bytes;
+  }
+  __device__ StreamCursor& cursor() const {
+    return reinterpret_cast<StreamCursor*>(shared_ + p_.map.cursors)[threadIdx.x / 32];
+  }
+
+  __device__ void request(std::uint32_t stage) const {
+    if (lane() != 0) return;
+    StreamCursor& c = cursor();
+    const std::uint32_t remaining = c.remaining;
+    if (remaining == 0) return;
+    const std::uint8_t* const at = c.at;
+    const std::uint32_t bytes = remaining < c.segment ? remaining : c.segment;
+    mbarrier_expect(full(stage), bytes);
+    bulk_copy(ring(stage), at, bytes, full(stage));
+    if (remaining != bytes) {
+      c.at = at + bytes;
+      c.remaining = remaining - bytes;
+      return;
     }
-    at_ += bytes;
-    remaining_ -= bytes;
-    if (remaining_ != 0) return;
-    if (phase_ == 2 && !second_) {
-      second_ = true;
+    if (c.phase == 2 && c.second == 0) {
+      c.second = 1;
     } else {
-      second_ = false;
-      row_ += step_;
+      c.second = 0;
+      c.row += row_step();
     }
-    find_row();
+    find_row(c);
   }
 
-  __device__ void begin_row(const StreamMatrix& matrix, std::uint32_t row) {
-    at_ = matrix.data + static_cast<std::size_t>(row) * matrix.row_bytes;
-    remaining_ = matrix.row_bytes;
-    segment_ = matrix.segment_bytes;
+  __device__ static void begin_row(StreamCursor& c, const StreamMatrix& matrix, std::uint32_t row) {
+    c.at = matrix.data + static_cast<std::size_t>(row) * matrix.row_bytes;
+    c.remaining = matrix.row_bytes;
+    c.segment = matrix.segment_bytes;
   }
 
-  // Positions the cursor on row_ of the phase, or on the first row of a later one.
-  __device__ void find_row() {
+  // Positions the cursor on its row of the phase, or on the first row of a later one.
+  __device__ void find_row(StreamCursor& c) const {
+    c.remaining = 0;
     for (;;) {
-      if (table_ == end_) {
-        if (with_head_ && row_ < table_->rows) begin_row(*table_, row_);
+      const StreamMatrix* const table =
+          reinterpret_cast<const StreamMatrix*>(shared_ + p_.map.matrices) + c.table;
+      if (c.table == p_.layer_count * kLayerMatrices) {
+        if (with_head_ && c.row < table->rows) begin_row(c, *table, c.row);
         return;
       }
-      if (phase_ == 0) {
-        std::uint32_t row = row_;
+      if (c.phase == 0) {
+        std::uint32_t row = c.row;
+#pragma unroll 1
         for (int m = 0; m < 3; ++m) {
-          if (row < table_[m].rows) return begin_row(table_[m], row);
-          row -= table_[m].rows;
+          if (row < table[m].rows) return begin_row(c, table[m], row);
+          row -= table[m].rows;
         }
       } else {
-        const StreamMatrix& matrix =
-            table_[phase_ == 1 ? 3 : (phase_ == 2 ? (second_ ? 5 : 4) : 6)];
-        if (row_ < matrix.rows) return begin_row(matrix, row_);
+        const StreamMatrix& matrix = table[c.phase == 1 ? 3 : (c.phase == 2 ? 4 + c.second : 6)];
+        if (c.row < matrix.rows) return begin_row(c, matrix, c.row);
       }
-      row_ = first_;
-      if (++phase_ == 4) {
-        phase_ = 0;
-        table_ += kLayerMatrices;
+      c.row = first_row();
+      if (++c.phase == 4) {
+        c.phase = 0;
+        c.table += kLayerMatrices;
       }
     }
   }
 
-  const StreamMatrix* table_;  // of the cursor's layer
-  const StreamMatrix* end_;    // the head
-  std::uint8_t* ring_;
-  std::uint64_t* full_;
-  std::uint32_t stages_;
-  std::uint32_t stage_bytes_;
-  std::uint32_t first_;
-  std::uint32_t step_;
-  std::uint32_t row_;
-  std::uint32_t lane_;
+  const DecodeParameters& p_;
+  std::uint8_t* shared_;
   bool with_head_;
-  bool second_ = false;
-  std::uint64_t policy_;
-  std::uint32_t phase_ = 0;
-  const std::uint8_t* at_ = nullptr;
-  std::uint32_t remaining_ = 0;
-  std::uint32_t segment_ = 0;
   std::uint32_t stage_ = 0;
   std::uint32_t parity_ = 0;
-};
-
-// Waits between the phases of a token: every block's writes before arrive() are seen by every block
-// after wait(). One counter that only grows, across launches too.
-class GridBarrier {
- public:
-  __device__ GridBarrier(unsigned* counter, unsigned start) : counter_(counter), target_(start) {}
-
-  __device__ void arrive() {
-    __syncthreads();
-    if (threadIdx.x == 0) add_release(counter_, 1);
-    target_ += gridDim.x;
-  }
-  __device__ void wait() const {
-    if (threadIdx.x == 0) {
-      while (static_cast<int>(load_acquire(counter_) - target_) < 0) {
-      }
-    }
-    __syncthreads();
-  }
-  __device__ unsigned target() const { return target_; }
-
- private:
-  unsigned* counter_;
-  unsigned target_;
 };
 
 #endif

@@ -73,7 +73,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
     }
   } else if constexpr (T == ElementType::q4_k || T == ElementType::q5_k) {
     constexpr bool kFive = T == ElementType::q5_k;
-#pragma unroll 4
+#pragma unroll 2
     for (int c = lane; c < 8 * n; c += 32) {  // 16 bytes: parts of two neighbouring sub-blocks
       const int b = c >> 3;
       const int g = (c >> 1) & 3;
@@ -110,7 +110,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
       sum = fmaf(dm.x, product, sum) - dm.y * offset;
     }
   } else if constexpr (T == ElementType::q6_k) {
-#pragma unroll 4
+#pragma unroll 2
     for (int c = lane; c < 8 * n; c += 32) {  // 16 bytes of low nibbles: two sub-blocks
       const int b = c >> 3;
       const int half = (c >> 2) & 1;
@@ -131,6 +131,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
       sum = fmaf(half_at(seg + 208 * n + 2 * b), product, sum);
     }
   } else {
+#pragma unroll 1
     for (int i = lane; i < elements; i += 32) {
       sum = fmaf(value<T>(seg, n, i), x.scales[i >> 5] * static_cast<float>(x.codes[i]), sum);
     }
@@ -139,8 +140,8 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
 }
 
 // The types without a specialisation, out of line.
-__device__ __noinline__ float lane_dot_other(ElementType type, const std::uint8_t* seg,
-                                             int elements, QuantizedVector x, int lane) {
+__device__ inline float lane_dot_other(ElementType type, const std::uint8_t* seg, int elements,
+                                       QuantizedVector x, int lane) {
   switch (type) {
 #define EDGERUNNER_CASE(T) \
   case ElementType::T:     \

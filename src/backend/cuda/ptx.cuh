@@ -45,31 +45,45 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parit
   } while (done == 0);
 }
 
-// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier
-// counts them. What streams through once is marked to leave the L2 first.
+// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier counts
+// them.
 __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes,
-                                 std::uint64_t* barrier, std::uint64_t policy) {
+                                 std::uint64_t* barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-      "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
-}
-
-__device__ inline std::uint64_t evict_first_policy() {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
 }
 
 #endif
 
-__device__ inline void add_release(unsigned* p, unsigned x) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+// Single accesses that other blocks see whole: 8 bytes, and vectors of them.
+__device__ inline void store_relaxed(std::uint64_t* p, std::uint64_t x) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
-__device__ inline unsigned load_acquire(const unsigned* p) {
-  unsigned x;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+__device__ inline void store_relaxed(std::uint32_t* p, std::uint32_t x) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+__device__ inline std::uint64_t load_relaxed(const std::uint64_t* p) {
+  std::uint64_t x;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
+  return x;
+}
+__device__ inline ulonglong2 load_relaxed2(const std::uint64_t* p) {
+  ulonglong2 x;
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(x.x), "=l"(x.y)
+               : "l"(p)
+               : "memory");
+  return x;
+}
+__device__ inline uint4 load_relaxed4(const std::uint32_t* p) {
+  uint4 x;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(p)
+               : "memory");
   return x;
 }
 __device__ inline unsigned fetch_add_acq_rel(unsigned* p, unsigned x) {

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cstdint>
 
+#include "backend/cuda/decode_attention_mma.cuh"
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/ptx.cuh"
 #include "backend/cuda/published.cuh"
@@ -117,14 +118,97 @@ __device__ inline T to_cache(float x) {
   }
 }
 
-template <typename T>
+// The same on plain arithmetic, for any head size up to 128 and either precision of the cache.
+template <typename T, typename PageOf>
+__device__ inline void attend_plainly(const AttentionShared& s, const T* keys, const T* values,
+                                      const AttentionShape& shape, std::uint32_t kv,
+                                      std::uint32_t first, std::uint32_t last, std::uint32_t group,
+                                      std::uint32_t h0, const PageOf& page_of) {
+  constexpr std::uint32_t kUnroll =
+      sizeof(T) == 2 ? 4 : 2;  // positions of a lane whose loads are in flight together
+  const std::uint32_t dim = shape.head_dim;
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t lane = threadIdx.x & 31;
+  // Lanes of a position: four values each, rounded up to a power of two.
+  std::uint32_t lanes = 1;
+  while (lanes * 4 < dim && lanes < 32) lanes *= 2;
+  const std::uint32_t slots = 32 / lanes;  // positions that a warp reads at once
+  const std::uint32_t sub = lane & (lanes - 1);
+  const std::uint32_t slot = lane / lanes;
+  const bool inside = sub * 4 < dim;
+
+  Running running[kHeadsPerPass];
+  for (std::uint32_t base = first + warp * slots; base < last;
+       base += kDecodeWarps * slots * kUnroll) {
+    Four<T> key[kUnroll];
+    Four<T> value[kUnroll];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
+      if (t < last && inside) {
+        const std::size_t at =
+            ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) * kPageTokens +
+             t % kPageTokens) *
+                dim +
+            sub * 4;
+        key[u].load(keys + at);
+        value[u].load(values + at);
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < kHeadsPerPass; ++h) {
+      if (h0 + h >= group) break;
+      float4 query = {0, 0, 0, 0};
+      if (inside) {
+        query = *reinterpret_cast<const float4*>(s.queries + (h0 + h) * dim + sub * 4);
+      }
+      float score[kUnroll];
+#pragma unroll
+      for (std::uint32_t u = 0; u < kUnroll; ++u) {
+        const float4 k = key[u].values();
+        score[u] = fmaf(query.x, k.x, fmaf(query.y, k.y, fmaf(query.z, k.z, query.w * k.w)));
+      }
+#pragma unroll
+      for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
+#pragma unroll
+        for (std::uint32_t u = 0; u < kUnroll; ++u) {
+          const float other = __shfl_xor_sync(0xFFFFFFFFU, score[u], distance);
+          if (distance < lanes) score[u] += other;
+        }
+      }
+#pragma unroll
+      for (std::uint32_t u = 0; u < kUnroll; ++u) {
+        const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
+        if (t < last) running[h].join(score[u], 1.0F, value[u].values());
+      }
+    }
+  }
+  // Slots of the warp, then warps, then (below) the parts.
+#pragma unroll
+  for (int h = 0; h < kHeadsPerPass; ++h) {
+    if (h0 + h >= group) break;
+#pragma unroll
+    for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+      if (distance >= lanes) running[h].merge(static_cast<int>(distance));
+    }
+    float* const to = s.scratch + (warp * kHeadsPerPass + h) * (dim + 4);
+    if (slot == 0 && inside) *reinterpret_cast<float4*>(to + sub * 4) = running[h].sum;
+    if (lane == 0) {
+      to[dim] = running[h].peak;
+      to[dim + 1] = running[h].total;
+    }
+  }
+}
+
+// kDim is the head size where the tensor cores compute it (f16 cache), or 0.
+template <typename T, int kDim>
 __device__ inline void decode_attention(const DecodeParameters& p, const DecodeIo& io,
                                         const DecodeLayer& layer, std::uint32_t position,
                                         std::uint32_t tag, const AttentionShared& s) {
-  constexpr std::uint32_t kUnroll =
-      sizeof(T) == 2 ? 4 : 2;  // positions of a lane whose loads are in flight together
   const AttentionShape shape = layer.shape;
-  const std::uint32_t dim = shape.head_dim;
+  const std::uint32_t dim = kDim != 0 ? kDim : shape.head_dim;
+  constexpr std::uint32_t kPassHeads = kDim != 0 ? 8 : kHeadsPerPass;
+  const std::uint32_t scratch_heads = kDim != 0 ? p.scratch_heads : kHeadsPerPass;
   const std::uint32_t group = shape.heads / shape.kv_heads;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;
@@ -144,14 +228,6 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
   if (part < kSplitTokens) part = kSplitTokens;
   const std::uint32_t splits = (end - start + part - 1) / part;
 
-  // Lanes of a position: four values each, rounded up to a power of two.
-  std::uint32_t lanes = 1;
-  while (lanes * 4 < dim && lanes < 32) lanes *= 2;
-  const std::uint32_t slots = 32 / lanes;  // positions that a warp reads at once
-  const std::uint32_t sub = lane & (lanes - 1);
-  const std::uint32_t slot = lane / lanes;
-  const bool inside = sub * 4 < dim;
-
   for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
     const std::uint32_t kv = unit % shape.kv_heads;
     const std::uint32_t split = unit / shape.kv_heads;
@@ -160,8 +236,13 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
 
     __syncthreads();
     if (warp < group) {
+      float* const to = (kDim != 0 ? s.scratch : s.queries) + warp * dim;
       prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
-                   shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
+                   shape.scale * 1.44269504F, s.turns, to);
+      if constexpr (kDim != 0) {
+        auto* const halves = reinterpret_cast<__half*>(s.queries) + warp * dim;
+        for (std::uint32_t i = lane; i < dim; i += 32) halves[i] = __float2half_rn(to[i]);
+      }
     } else if (last == end && warp < group + 2) {
       const bool is_key = warp == group;
       const std::size_t at =
@@ -180,81 +261,27 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
     }
     __syncthreads();
 
-    for (std::uint32_t h0 = 0; h0 < group; h0 += kHeadsPerPass) {
-      Running running[kHeadsPerPass];
-      for (std::uint32_t base = first + warp * slots; base < last;
-           base += kDecodeWarps * slots * kUnroll) {
-        Four<T> key[kUnroll];
-        Four<T> value[kUnroll];
-#pragma unroll
-        for (std::uint32_t u = 0; u < kUnroll; ++u) {
-          const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
-          if (t < last && inside) {
-            const std::size_t at =
-                ((static_cast<std::size_t>(page_of(t)) * shape.kv_heads + kv) * kPageTokens +
-                 t % kPageTokens) *
-                    dim +
-                sub * 4;
-            key[u].load(keys + at);
-            value[u].load(values + at);
-          }
-        }
-#pragma unroll
-        for (int h = 0; h < kHeadsPerPass; ++h) {
-          if (h0 + h >= group) break;
-          float4 query = {0, 0, 0, 0};
-          if (inside) {
-            query = *reinterpret_cast<const float4*>(s.queries + (h0 + h) * dim + sub * 4);
-          }
-          float score[kUnroll];
-#pragma unroll
-          for (std::uint32_t u = 0; u < kUnroll; ++u) {
-            const float4 k = key[u].values();
-            score[u] = fmaf(query.x, k.x, fmaf(query.y, k.y, fmaf(query.z, k.z, query.w * k.w)));
-          }
-#pragma unroll
-          for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
-#pragma unroll
-            for (std::uint32_t u = 0; u < kUnroll; ++u) {
-              const float other = __shfl_xor_sync(0xFFFFFFFFU, score[u], distance);
-              if (distance < lanes) score[u] += other;
-            }
-          }
-#pragma unroll
-          for (std::uint32_t u = 0; u < kUnroll; ++u) {
-            const std::uint32_t t = base + u * kDecodeWarps * slots + slot;
-            if (t < last) running[h].join(score[u], 1.0F, value[u].values());
-          }
-        }
-      }
-      // Slots of the warp, then warps, then (below) the parts.
-#pragma unroll
-      for (int h = 0; h < kHeadsPerPass; ++h) {
-        if (h0 + h >= group) break;
-#pragma unroll
-        for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
-          if (distance >= lanes) running[h].merge(static_cast<int>(distance));
-        }
-        float* const to = s.scratch + (warp * kHeadsPerPass + h) * (dim + 4);
-        if (slot == 0 && inside) *reinterpret_cast<float4*>(to + sub * 4) = running[h].sum;
-        if (lane == 0) {
-          to[dim] = running[h].peak;
-          to[dim + 1] = running[h].total;
-        }
+    for (std::uint32_t h0 = 0; h0 < group; h0 += kPassHeads) {
+      if constexpr (kDim != 0) {
+        attend_on_tensor_cores<kDim>(reinterpret_cast<const __half*>(s.queries), s.scratch,
+                                     scratch_heads, keys, values, shape.kv_heads, kv, first, last,
+                                     group, h0, page_of);
+      } else {
+        attend_plainly<T>(s, keys, values, shape, kv, first, last, group, h0, page_of);
       }
       __syncthreads();
-      const std::uint32_t heads = group - h0 < kHeadsPerPass ? group - h0 : kHeadsPerPass;
+      const std::uint32_t heads = group - h0 < kPassHeads ? group - h0 : kPassHeads;
       for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
         const std::uint32_t h = o / dim;
         const std::uint32_t i = o - h * dim;
         float peak = -FLT_MAX;
         for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-          peak = fmaxf(peak, s.scratch[(w * kHeadsPerPass + h) * (dim + 4) + dim]);
+          peak = fmaxf(peak, s.scratch[(w * scratch_heads + h) * (dim + 4) + dim]);
         }
         float total = 0;
         float sum = 0;
         for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-          const float* const from = s.scratch + (w * kHeadsPerPass + h) * (dim + 4);
+          const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
           const float weight = exp2f(from[dim] - peak);
           total = fmaf(weight, from[dim + 1], total);
           sum = fmaf(weight, from[i], sum);

@@ -109,7 +109,7 @@ __device__ inline float lane_dot_of(ElementType type, const std::uint8_t* seg, i
   }
 }
 
-template <typename T, TypeSet kSet>
+template <typename T, int kDim, TypeSet kSet>
 __global__ void __launch_bounds__(kDecodeThreads, 1)
     decode_kernel(const __grid_constant__ DecodeParameters p, const __grid_constant__ DecodeIo io) {
   extern __shared__ __align__(128) std::uint8_t shared[];
@@ -238,7 +238,8 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
 
     const std::uint32_t rows =
         kind == 0 ? layer.shape.row() : (kind == 2 ? layer.ffn_dim : (kind == 4 ? p.vocab : p.dim));
-    float gate = 0;
+    float gate = 0;  // this lane's share of it
+    float gate_added = 0;
     bool second = false;  // of the two rows of a feed-forward output
 #pragma unroll 1
     for (std::uint32_t row = WeightStream::first_row(); row < rows;) {
@@ -278,10 +279,16 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
                                  static_cast<int>(lane));
         if (at + segment_elements >= cols) {
           // The result leaves before the next request is made: others wait for it.
-          sum = fmaf(warp_sum(sum), factor, added);
-          if (kind == 2 && !second) {
-            gate = sum;
-          } else if (lane == 0) {
+          sum = kind == 2 && !second ? sum : fmaf(warp_sum(sum), factor, added);
+          if (kind == 2) {
+            if (second) {
+              gate = fmaf(warp_sum(gate), factor, gate_added);
+            } else {
+              gate = sum;
+              gate_added = added;
+            }
+          }
+          if ((kind != 2 || second) && lane == 0) {
             if (kind == 0) {
               publish(p.qkv + row, sum, tag);
             } else if (kind == 1) {
@@ -313,7 +320,7 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
     if ((step >> 2) + 1 < p.layer_count) {
       copy_words(layers + (((step >> 2) + 1) & 1), p.layers + (step >> 2) + 1, sizeof(DecodeLayer));
     }
-    decode_attention<T>(
+    decode_attention<T, kDim>(
         p, io, layer, position, tag,
         {reinterpret_cast<float*>(shared), reinterpret_cast<float*>(shared + map.new_key),
          reinterpret_cast<float*>(shared + map.scratch), turns, table,
@@ -354,33 +361,33 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
 #else
 
 enum class TypeSet { q8_0, k_quants, any };
-template <typename T, TypeSet kSet>
+template <typename T, int kDim, TypeSet kSet>
 __global__ void decode_kernel(const __grid_constant__ DecodeParameters,
                               const __grid_constant__ DecodeIo) {}
 
 #endif
 
-template <typename T, TypeSet kSet>
+template <typename T, int kDim, TypeSet kSet>
 void launch(const DecodeParameters& p, const DecodeIo& io, std::uint32_t blocks,
             std::uint32_t shared_bytes, cudaStream_t stream) {
   // Cheap enough to repeat: it only records the limit.
-  cudaFuncSetAttribute(decode_kernel<T, kSet>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(decode_kernel<T, kDim, kSet>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(shared_bytes));
   void* arguments[] = {const_cast<DecodeParameters*>(&p), const_cast<DecodeIo*>(&io)};
   // Cooperative: all blocks must be resident, since they wait for each other.
-  cudaLaunchCooperativeKernel(decode_kernel<T, kSet>, dim3(blocks), dim3(kDecodeThreads), arguments,
-                              shared_bytes, stream);
+  cudaLaunchCooperativeKernel(decode_kernel<T, kDim, kSet>, dim3(blocks), dim3(kDecodeThreads),
+                              arguments, shared_bytes, stream);
 }
 
-template <typename T>
+template <typename T, int kDim>
 void launch_set(const DecodeParameters& p, const DecodeIo& io, std::uint32_t blocks,
                 std::uint32_t shared_bytes, cudaStream_t stream) {
   if (p.type_mask == type_bit(ElementType::q8_0)) {
-    launch<T, TypeSet::q8_0>(p, io, blocks, shared_bytes, stream);
+    launch<T, kDim, TypeSet::q8_0>(p, io, blocks, shared_bytes, stream);
   } else if ((p.type_mask & ~(type_bit(ElementType::q4_k) | type_bit(ElementType::q6_k))) == 0) {
-    launch<T, TypeSet::k_quants>(p, io, blocks, shared_bytes, stream);
+    launch<T, kDim, TypeSet::k_quants>(p, io, blocks, shared_bytes, stream);
   } else {
-    launch<T, TypeSet::any>(p, io, blocks, shared_bytes, stream);
+    launch<T, kDim, TypeSet::any>(p, io, blocks, shared_bytes, stream);
   }
 }
 
@@ -391,10 +398,12 @@ SharedMap decode_shared_map(const DecodeParameters& p) {
   m.scales = align(p.widest);
   m.sums = m.scales + align(p.widest / 32 * 4);
   const std::uint32_t activations = m.sums + align(p.widest / 16 * 4);
-  m.new_key = align(p.widest_group * 4);
+  // Eight heads of f16 at least, which the tensor cores read.
+  m.new_key =
+      align(p.widest_group * 4 > 16 * p.widest_head ? p.widest_group * 4 : 16 * p.widest_head);
   m.scratch = m.new_key + align(p.widest_head * 4);
   const std::uint32_t attention =
-      m.scratch + align(kDecodeWarps * kHeadsPerPass * (p.widest_head + 4) * 4);
+      m.scratch + align(kDecodeWarps * p.scratch_heads * (p.widest_head + 4) * 4);
   m.turns = activations > attention ? activations : attention;
   m.table = m.turns + align(p.pairs * 8);
   m.matrices = m.table + align(p.table_pages * 4);
@@ -409,10 +418,14 @@ SharedMap decode_shared_map(const DecodeParameters& p) {
 
 void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, KvPrecision kv,
                    std::uint32_t blocks, std::uint32_t shared_bytes, cudaStream_t stream) {
-  if (kv == KvPrecision::f16) {
-    launch_set<__half>(parameters, io, blocks, shared_bytes, stream);
+  if (kv == KvPrecision::f32) {
+    launch_set<float, 0>(parameters, io, blocks, shared_bytes, stream);
+  } else if (parameters.mma_head_dim == 128) {
+    launch_set<__half, 128>(parameters, io, blocks, shared_bytes, stream);
+  } else if (parameters.mma_head_dim == 64) {
+    launch_set<__half, 64>(parameters, io, blocks, shared_bytes, stream);
   } else {
-    launch_set<float>(parameters, io, blocks, shared_bytes, stream);
+    launch_set<__half, 0>(parameters, io, blocks, shared_bytes, stream);
   }
 }
 

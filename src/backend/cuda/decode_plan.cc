@@ -30,6 +30,12 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
   for (const LayerSpec& layer : spec.layers) {
     p.widest_group = std::max(p.widest_group, layer.heads / layer.kv_heads * layer.head_dim);
     p.widest_head = std::max(p.widest_head, layer.head_dim);
+    p.scratch_heads = std::max({p.scratch_heads, 4U, std::min(8U, layer.heads / layer.kv_heads)});
+    p.mma_head_dim =
+        &layer == &spec.layers.front() || p.mma_head_dim == layer.head_dim ? layer.head_dim : 0;
+  }
+  if (options.kv != KvPrecision::f16 || (p.mma_head_dim != 64 && p.mma_head_dim != 128)) {
+    p.mma_head_dim = 0;
   }
   p.epsilon = spec.norm_epsilon;
   p.rope_layout = spec.rope.layout;

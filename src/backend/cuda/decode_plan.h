@@ -68,13 +68,15 @@ struct DecodeParameters {
   std::uint32_t dim = 0;
   std::uint32_t vocab = 0;
   std::uint32_t pairs = 0;
-  std::uint32_t table_pages = 0;   // page table entries kept in shared memory
-  std::uint32_t widest = 0;        // columns of the widest matrix
-  std::uint32_t widest_group = 0;  // query heads that share a kv head, times head_dim
-  std::uint32_t widest_head = 0;   // head_dim
-  std::uint32_t stage_bytes = 0;   // of one stage of a warp's ring
-  std::uint32_t stages = 0;        // of a warp's ring
-  std::uint64_t type_mask = 0;     // type_bit of every streamed matrix's element type
+  std::uint32_t table_pages = 0;    // page table entries kept in shared memory
+  std::uint32_t widest = 0;         // columns of the widest matrix
+  std::uint32_t widest_group = 0;   // query heads that share a kv head, times head_dim
+  std::uint32_t widest_head = 0;    // head_dim
+  std::uint32_t scratch_heads = 0;  // query heads that attention computes at once, 8 at most
+  std::uint32_t mma_head_dim = 0;   // head_dim where the tensor cores compute attention, or 0
+  std::uint32_t stage_bytes = 0;    // of one stage of a warp's ring
+  std::uint32_t stages = 0;         // of a warp's ring
+  std::uint64_t type_mask = 0;      // type_bit of every streamed matrix's element type
   SharedMap map;
   float epsilon = 0;
   RopeLayout rope_layout = RopeLayout::interleaved;

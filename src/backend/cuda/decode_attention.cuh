@@ -79,23 +79,77 @@ struct Running {
   }
 };
 
+// How a sequence's positions are cut into parts: by its length alone.
+struct Partition {
+  std::uint32_t begin, end;  // positions that the row sees
+  std::uint32_t start;       // the first one's page
+  std::uint32_t part;        // positions of a part, whole pages
+  std::uint32_t splits;
+
+  __device__ Partition(const AttentionShape& shape, std::uint32_t position) {
+    end = position + 1;
+    begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
+    start = begin / kPageTokens * kPageTokens;
+    const std::uint32_t most = gridDim.x > shape.kv_heads ? gridDim.x / shape.kv_heads : 1;
+    part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens * kPageTokens;
+    if (part < kSplitTokens) part = kSplitTokens;
+    splits = (end - start + part - 1) / part;
+  }
+  __device__ std::uint32_t first(std::uint32_t split) const {
+    return split == 0 ? begin : start + split * part;
+  }
+  __device__ std::uint32_t last(std::uint32_t split) const {
+    const std::uint32_t next = start + (split + 1) * part;
+    return next < end ? next : end;
+  }
+};
+
+// Brings this block's keys and values of earlier positions into the L2, a phase ahead.
+template <typename T>
+__device__ inline void prefetch_cache(const DecodeParameters& p, const DecodeIo& io,
+                                      const DecodeLayer& layer, std::uint32_t position,
+                                      const PageId* table) {
+  const AttentionShape& shape = layer.shape;
+  const Partition cut(shape, position);
+  if (blockIdx.x >= shape.kv_heads * cut.splits) return;
+  const std::uint32_t kv = blockIdx.x % shape.kv_heads;
+  const std::uint32_t split = blockIdx.x / shape.kv_heads;
+  const std::uint32_t first = cut.first(split);
+  const std::uint32_t last = cut.last(split);
+  constexpr std::uint32_t kLine = 128 / sizeof(T);  // values of a cache line
+  const std::uint32_t lines = (shape.head_dim + kLine - 1) / kLine;
+  for (std::uint32_t i = threadIdx.x; i < (last - first) * lines; i += kDecodeThreads) {
+    const std::uint32_t t = first + i / lines;
+    const std::uint32_t index = t / kPageTokens;
+    const std::size_t page = index < p.table_pages ? table[index] : __ldg(io.pages + index);
+    const std::size_t at =
+        ((page * shape.kv_heads + kv) * kPageTokens + t % kPageTokens) * shape.head_dim +
+        i % lines * kLine;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.keys) + at));
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.values) + at));
+  }
+}
+
 // A warp normalises and rotates one head from `from` (published by other blocks) into `to`.
 __device__ inline void prepare_head(const DecodeParameters& p, const std::uint64_t* from,
                                     std::uint32_t tag, const float* norm, std::uint32_t head_dim,
                                     float scale, const float2* turns, float* to) {
   const std::uint32_t lane = threadIdx.x & 31;
-  float squares = 0;
-  for (std::uint32_t i = lane; i < head_dim; i += 32) {
-    const float x = receive(from + i, tag);
-    squares = fmaf(x, x, squares);
-    to[i] = x * scale;
+  // Four values a lane, which arrive together: heads have 128 at most.
+  float4 x[1];
+  receive<1, 128>(from, lane * 4, head_dim, tag, x);
+  if (lane * 4 < head_dim) {
+    *reinterpret_cast<float4*>(to + lane * 4) = {x[0].x * scale, x[0].y * scale, x[0].z * scale,
+                                                 x[0].w * scale};
   }
+  float squares = x[0].x * x[0].x + x[0].y * x[0].y + x[0].z * x[0].z + x[0].w * x[0].w;
+  __syncwarp();
   if (norm != nullptr) {
     squares = warp_sum(squares);
     const float by = 1.0F / sqrtf(squares / static_cast<float>(head_dim) + p.epsilon);
     for (std::uint32_t i = lane; i < head_dim; i += 32) to[i] *= by * norm[i];
+    __syncwarp();
   }
-  __syncwarp();
   const bool neighbours = p.rope_layout == RopeLayout::interleaved;
   for (std::uint32_t pair = lane; pair < p.pairs; pair += 32) {
     const float2 turn = turns[pair];
@@ -219,20 +273,15 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
   T* const keys = static_cast<T*>(layer.cache.keys);
   T* const values = static_cast<T*>(layer.cache.values);
 
+  const Partition cut(shape, position);
   const std::uint32_t end = position + 1;
-  const std::uint32_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
-  const std::uint32_t start = begin / kPageTokens * kPageTokens;
-  const std::uint32_t most = gridDim.x > shape.kv_heads ? gridDim.x / shape.kv_heads : 1;
-  std::uint32_t part =
-      ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens * kPageTokens;
-  if (part < kSplitTokens) part = kSplitTokens;
-  const std::uint32_t splits = (end - start + part - 1) / part;
+  const std::uint32_t splits = cut.splits;
 
   for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
     const std::uint32_t kv = unit % shape.kv_heads;
     const std::uint32_t split = unit / shape.kv_heads;
-    const std::uint32_t first = start + split * part < begin ? begin : start + split * part;
-    const std::uint32_t last = start + (split + 1) * part < end ? start + (split + 1) * part : end;
+    const std::uint32_t first = cut.first(split);
+    const std::uint32_t last = cut.last(split);
 
     __syncthreads();
     if (warp < group) {
@@ -255,8 +304,15 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
         for (std::uint32_t i = lane; i < dim; i += 32) keys[at + i] = to_cache<T>(s.new_key[i]);
       } else {
         const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
-        for (std::uint32_t i = lane; i < dim; i += 32)
-          values[at + i] = to_cache<T>(receive(from + i, tag));
+        float4 x[1];
+        receive<1, 128>(from, lane * 4, dim, tag, x);
+        if (lane * 4 < dim) {
+          T* const to = values + at + lane * 4;
+          to[0] = to_cache<T>(x[0].x);
+          to[1] = to_cache<T>(x[0].y);
+          to[2] = to_cache<T>(x[0].z);
+          to[3] = to_cache<T>(x[0].w);
+        }
       }
     }
     __syncthreads();

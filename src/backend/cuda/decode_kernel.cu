@@ -180,6 +180,8 @@ __global__ void __launch_bounds__(kDecodeThreads, 1)
     const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
     mark(step, 0);
+    // The page table stands in shared memory from the first phase's barrier on.
+    if (kind == 0 && step != 0) prefetch_cache<T>(p, io, layer, position, table);
     const bool normed = (kind & 1) == 0;
     if (normed) {
       // The norm's scale is a factor of the whole vector: it is left out of the quantisation and

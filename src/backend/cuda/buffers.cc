@@ -54,6 +54,29 @@ std::uint64_t Scratch::bytes(const DecoderSpec& spec, const ExecutorOptions& opt
   return sizeof(float) * (options.max_rows * row + std::uint64_t{options.max_logit_rows} * w.vocab);
 }
 
+HalfScratch::HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options) {
+  const Widths widths(spec);
+  const std::size_t widest = std::max({widths.dim, widths.q_dim, widths.ffn});
+  x = DeviceBuffer(options.max_rows * widest * sizeof(__half));
+  scale = DeviceBuffer(options.max_rows * sizeof(float));
+  weight_values = std::size_t{widths.dim} * std::max(widths.ffn, widths.q_dim);
+  w = DeviceBuffer(weight_values * sizeof(__half));
+}
+
+std::uint64_t HalfScratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
+  const Widths w(spec);
+  return options.max_rows *
+             (std::uint64_t{std::max({w.dim, w.q_dim, w.ffn})} * sizeof(__half) + sizeof(float)) +
+         std::uint64_t{w.dim} * std::max(w.ffn, w.q_dim) * sizeof(__half);
+}
+
+bool HalfScratch::supports(const DecoderSpec& spec) {
+  if (spec.dim % 8 != 0) return false;
+  return std::all_of(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) {
+    return layer.ffn_dim % 8 == 0 && layer.heads * layer.head_dim % 8 == 0;
+  });
+}
+
 CachePool::CachePool(const DecoderSpec& spec, const ExecutorOptions& options)
     : memory_(bytes(spec, options)) {
   auto* at = memory_.as<std::byte>();
@@ -70,12 +93,15 @@ std::uint64_t CachePool::bytes(const DecoderSpec& spec, const ExecutorOptions& o
   return total;
 }
 
-// Four arrays of max_rows words, then the page tables.
-BatchUpload::BatchUpload(const ExecutorOptions& options)
-    : max_rows_(options.max_rows), host_(bytes(options)), device_(bytes(options)) {}
+// Six arrays of max_rows words (a tile takes two), then the page tables.
+BatchUpload::BatchUpload(const ExecutorOptions& options, std::uint32_t tile_rows)
+    : max_rows_(options.max_rows),
+      tile_rows_(tile_rows),
+      host_(bytes(options)),
+      device_(bytes(options)) {}
 
 std::uint64_t BatchUpload::bytes(const ExecutorOptions& options) {
-  return options.max_rows * (4 + pages_per_sequence(options)) * sizeof(std::uint32_t);
+  return options.max_rows * (6 + pages_per_sequence(options)) * sizeof(std::uint32_t);
 }
 
 DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
@@ -83,12 +109,17 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
   std::uint32_t* const positions = host + max_rows_;
   std::uint32_t* const page_offsets = positions + max_rows_;
   std::uint32_t* const logit_rows = page_offsets + max_rows_;
-  std::uint32_t* const pages = logit_rows + max_rows_;
+  auto* const tiles = reinterpret_cast<RowTile*>(logit_rows + max_rows_);
+  std::uint32_t* const pages = logit_rows + 3 * std::size_t{max_rows_};
   std::memcpy(host, batch.tokens.data(), batch.tokens.size_bytes());
   std::copy(batch.logit_rows.begin(), batch.logit_rows.end(), logit_rows);
   std::uint32_t row = 0;
   std::uint32_t page_count = 0;
+  tile_count_ = 0;
   for (const SequenceSlice& slice : batch.sequences) {
+    for (std::uint32_t i = 0; i < slice.rows; i += tile_rows_) {
+      tiles[tile_count_++] = {row + i, std::min(tile_rows_, slice.rows - i)};
+    }
     for (std::uint32_t i = 0; i < slice.rows; ++i, ++row) {
       positions[row] = slice.start + i;
       page_offsets[row] = page_count;
@@ -98,16 +129,20 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
     page_count += used;
   }
   check(cudaMemcpyAsync(device_.as<std::uint32_t>(), host,
-                        (4 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
+                        (6 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
                         cudaMemcpyHostToDevice, stream),
         "uploading a batch");
   auto* const device = device_.as<std::uint32_t>();
   return {reinterpret_cast<const TokenId*>(device), device + max_rows_, device + 2 * max_rows_,
-          device + 4 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
+          device + 6 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
 }
 
 const std::uint32_t* BatchUpload::logit_rows() const {
   return device_.as<std::uint32_t>() + 3 * max_rows_;
+}
+
+const RowTile* BatchUpload::tiles() const {
+  return reinterpret_cast<const RowTile*>(device_.as<std::uint32_t>() + 4 * max_rows_);
 }
 
 AttentionShape attention_shape(const LayerSpec& layer) {

@@ -6,6 +6,7 @@
 #include "arch/decoder_spec.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/ops.h"
+#include "backend/cuda/prefill_ops.h"
 #include "backend/executor.h"
 
 namespace edgerunner::cuda {
@@ -37,6 +38,21 @@ struct Scratch {
   DeviceBuffer logits;      // [max_logit_rows, vocab]
 };
 
+// What the tensor cores' forward pass needs besides.
+struct HalfScratch {
+  HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options);
+  static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
+  // Whether the forward pass can run on the tensor cores: widths in multiples of 8.
+  static bool supports(const DecoderSpec& spec);
+
+  HalfRows rows() const { return {x.as<__half>(), scale.as<float>()}; }
+
+  DeviceBuffer x;      // [max_rows, widest] f16
+  DeviceBuffer scale;  // [max_rows]
+  DeviceBuffer w;      // [weight_values] f16: a layer's matrix, or a part of the head
+  std::size_t weight_values = 0;
+};
+
 // The KV cache: one allocation, cut into layers.
 class CachePool {
  public:
@@ -52,15 +68,20 @@ class CachePool {
 // Brings a batch's tokens, positions and page tables to the device in one copy.
 class BatchUpload {
  public:
-  explicit BatchUpload(const ExecutorOptions& options);
+  // `tile_rows`: most rows of a tile (prefill_ops.h).
+  BatchUpload(const ExecutorOptions& options, std::uint32_t tile_rows);
   static std::uint64_t bytes(const ExecutorOptions& options);
 
   // The returned batch's arrays hold the batch once `stream` has come so far.
   DeviceBatch upload(const Batch& batch, cudaStream_t stream);
   const std::uint32_t* logit_rows() const;  // [logit rows of the batch]
+  const RowTile* tiles() const;             // [tile_count]
+  std::uint32_t tile_count() const { return tile_count_; }
 
  private:
   std::uint32_t max_rows_;
+  std::uint32_t tile_rows_;
+  std::uint32_t tile_count_ = 0;
   PinnedBuffer host_;
   DeviceBuffer device_;
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/cuda/decode_plan.h"
+#include "backend/cuda/mma.cuh"
 #include "backend/executor.h"
 
 // The part of a decode attention that reads the cache, on the tensor cores: 16 positions and up to
@@ -18,29 +19,6 @@
 
 namespace edgerunner::cuda {
 
-__device__ inline void mma_f16(float (&c)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                               std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-__device__ inline std::uint32_t transpose_8x8(std::uint32_t x) {
-  std::uint32_t y;
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
-  return y;
-}
-__device__ inline std::uint32_t pack_half2(float low, float high) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // This warp's positions in [first, last) of one kv head, every 16 * kDecodeWarps of them, for the
 // heads [h0, h0 + 8) of a group; leaves sum, peak and total of each head in
 // scratch [kDecodeWarps][scratch_heads][kDim + 4].
@@ -51,7 +29,7 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
                                               std::uint32_t kv, std::uint32_t first,
                                               std::uint32_t last, std::uint32_t group,
                                               std::uint32_t h0, const PageOf& page_of) {
-  static_assert(kDim % 32 == 0);
+  static_assert(kDim % 64 == 0);
   constexpr int kChunks = kDim / 32;  // of 16 bytes that a lane reads of a key
   constexpr int kTiles = kDim / 16;   // of 16 output dimensions
   constexpr int kPieces = kDim / 64;  // of 16 bytes that a lane reads of a value
@@ -69,8 +47,7 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
   float peak[2] = {-FLT_MAX, -FLT_MAX};  // of heads 2 * column and 2 * column + 1
   float total[2] = {0, 0};               // of this lane's positions alone
   for (std::uint32_t base = first + warp * 16; base < last; base += kDecodeWarps * 16) {
-    uint4 key[2][kChunks];  // positions row, row + 8
-    uint4 value[4];         // a piece of positions 2 column, 2 column + 1, and both + 8
+    uint4 value[4];  // a piece of positions 2 column, 2 column + 1, and both + 8
     const auto load_piece = [&](int piece) {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
@@ -80,27 +57,32 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
         value[r] = used ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
       }
     };
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const std::uint32_t t = base + row + 8 * r;
-      const bool used = t < last;
-      const __half* const from = keys + (used ? offset(t) : 0) + 8 * column;
-#pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
-        key[r][c] =
-            used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
-      }
-    }
     load_piece(0);
 
     float score[4] = {0, 0, 0, 0};  // (row, 2 column), (row, + 1), (row + 8, ...)
+                                    // Two chunks of a key at a time: registers are short.
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      // Queries lie as f16 in the order of their dimensions; this lane's head is `row`.
-      const uint4 q =
-          *reinterpret_cast<const uint4*>(queries + (h0 + row) * kDim + 32 * c + 8 * column);
-      mma_f16(score, key[0][c].x, key[1][c].x, key[0][c].y, key[1][c].y, q.x, q.y);
-      mma_f16(score, key[0][c].z, key[1][c].z, key[0][c].w, key[1][c].w, q.z, q.w);
+    for (int half = 0; half < kChunks / 2; ++half) {
+      uint4 key[2][2];  // of positions row, row + 8
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const std::uint32_t t = base + row + 8 * r;
+        const bool used = t < last;
+        const __half* const from = keys + (used ? offset(t) : 0) + 64 * half + 8 * column;
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          key[r][c] =
+              used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        // Queries lie as f16 in the order of their dimensions; this lane's head is `row`.
+        const uint4 q = *reinterpret_cast<const uint4*>(queries + (h0 + row) * kDim + 64 * half +
+                                                        32 * c + 8 * column);
+        mma_f16(score, key[0][c].x, key[1][c].x, key[0][c].y, key[1][c].y, q.x, q.y);
+        mma_f16(score, key[0][c].z, key[1][c].z, key[0][c].w, key[1][c].w, q.z, q.w);
+      }
     }
     if (base + row >= last) score[0] = score[1] = -FLT_MAX;
     if (base + row + 8 >= last) score[2] = score[3] = -FLT_MAX;

@@ -45,13 +45,13 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parit
   } while (done == 0);
 }
 
-// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier counts
-// them.
+// Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier
+// counts them.
 __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes,
                                  std::uint64_t* barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          shared_address(to)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
 }

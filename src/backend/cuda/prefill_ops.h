@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "backend/cuda/ops.h"
+#include "backend/cuda/segment.h"
+
+// The operations of a forward pass of many rows on the tensor cores, with f16 operands and f32
+// sums. A row of activations is scaled by a power of two, exactly, so that its largest value lies
+// near 2^10: f16 neither overflows nor loses small values, whatever the row's magnitude.
+
+namespace edgerunner::cuda {
+
+// Rows in f16 and what they must be multiplied with: x[rows, cols], scale[rows].
+struct HalfRows {
+  __half* x = nullptr;
+  float* scale = nullptr;
+};
+
+// to = norm(x) (launch_rms_norm), x, or silu(gate) * up.
+void launch_norm_to_half(const float* x, const float* weight, float epsilon, std::uint32_t rows,
+                         std::uint32_t dim, const HalfRows& to, cudaStream_t stream);
+void launch_to_half(const float* x, std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
+                    cudaStream_t stream);
+void launch_silu_to_half(const float* gate, const float* up, std::uint32_t rows, std::uint32_t cols,
+                         const HalfRows& to, cudaStream_t stream);
+
+// Dequantises `count` rows from `first` on: to[count, cols], rounded to f16.
+void launch_dequantize_to_half(const DeviceMatrix& w, std::uint32_t first, std::uint32_t count,
+                               __half* to, cudaStream_t stream);
+
+// y[row, n] (+)= scale[row] * (x[row] . w[n]) + bias[n] for w[outputs, cols]; cols is a multiple of
+// 8.
+struct HalfMatmul {
+  HalfRows x;
+  const __half* w = nullptr;
+  std::uint32_t rows = 0;
+  std::uint32_t outputs = 0;
+  std::uint32_t cols = 0;
+  const float* bias = nullptr;
+  float* y = nullptr;
+  std::uint32_t y_stride = 0;
+  bool add = false;
+};
+void launch_matmul_half(const HalfMatmul& m, cudaStream_t stream);
+
+// Consecutive rows of one sequence that attention computes together.
+struct RowTile {
+  std::uint32_t first = 0;
+  std::uint32_t rows = 0;
+};
+
+// Attention (launch_attention_f32) for an f16 cache and heads of 64 or 128, a tile's rows and the
+// query heads of a kv head packed together: rows of a tile times heads of a group is at most
+// kAttentionRows.
+inline constexpr std::uint32_t kAttentionRows = 64;
+bool tensor_attention_supports(const AttentionShape& shape, KvPrecision kv);
+void launch_attention_half(const AttentionShape& shape, const DeviceBatch& batch,
+                           const RowTile* tiles, std::uint32_t tile_count, const float* qkv,
+                           const DeviceCache& cache, float* out, cudaStream_t stream);
+
+}  // namespace edgerunner::cuda

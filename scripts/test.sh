@@ -50,6 +50,19 @@ run_tests() {
   [[ ${counts[failures]} -eq 0 ]] || failures+=("tests ($preset): ${counts[failures]}")
 }
 
+# The release build on an emulated Haswell: nothing that runs there needs AVX-512. What the kernels
+# compute is tested above, each instruction set forced; the long tests add nothing to that here.
+test_on_haswell() {
+  local emulator=(qemu-x86_64-static -cpu Haswell)
+  "${emulator[@]}" build/release/bin/base_test --gtest_brief=1 &&
+    EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/kernels_test --gtest_brief=1 &&
+    EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/cpu_executor_test --gtest_brief=1 \
+      --gtest_filter='-CpuBits.*:CpuExecutor.ExactAgrees*'
+}
+check_arm64_objects() {
+  scripts/check_instruction_sets.sh build/arm64 aarch64-linux-gnu-objdump aarch64-linux-gnu-nm
+}
+
 build() {  # build PRESET TARGETS...
   local preset=$1
   shift
@@ -72,9 +85,16 @@ check_quickstart() {
 # Programs that read untrusted bytes or share memory between threads.
 sanitized=(base_test tensor_test gguf_test arch_test tokenizer_test runtime_test)
 
-check "dependencies" scripts/install_dependencies.sh build check
+# What depends on the processor, and a model from file to text: run in an emulator for arm64.
+emulated=(base_test tensor_test kernels_test cpu_executor_test reference_test model_test)
+
+check "dependencies" scripts/install_dependencies.sh build check arm64
 check "build (release)" build release
 run_tests release
+check "tests (Haswell)" test_on_haswell
+check "build (arm64)" build arm64 "${emulated[@]}"
+run_tests arm64 --label-regex "^($(IFS='|' && echo "${emulated[*]}"))\$"
+check "instruction sets (arm64)" check_arm64_objects
 check "format" check_format
 check "guards" scripts/check_guards.sh
 check "clang-tidy" check_tidy

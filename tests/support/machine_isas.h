@@ -3,11 +3,13 @@
 #include <vector>
 
 #include "base/cpu_features.h"
+#include "base/environment.h"
 
 namespace edgerunner::test {
 
-// The instruction sets that this machine runs.
+// The instruction sets that this machine runs, or that alone which EDGERUNNER_ISA forces.
 inline std::vector<Isa> machine_isas() {
+  if (environment("EDGERUNNER_ISA")) return {chosen_isa()};
   const CpuFeatures& cpu = cpu_features();
   std::vector<Isa> isas{Isa::scalar};
   if (cpu.avx2) isas.push_back(Isa::avx2);

@@ -83,7 +83,7 @@ check_quickstart() {
 }
 
 # Programs that read untrusted bytes or share memory between threads.
-sanitized=(base_test tensor_test gguf_test arch_test tokenizer_test runtime_test)
+sanitized=(base_test tensor_test gguf_test tokenizer_test runtime_test)
 
 # What depends on the processor, and a model from file to text: run in an emulator for arm64.
 emulated=(base_test tensor_test kernels_test cpu_executor_test reference_test model_test)

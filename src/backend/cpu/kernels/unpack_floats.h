@@ -11,14 +11,15 @@ namespace edgerunner::cpu {
 namespace {
 
 // `words` 16-bit words from `offset` on of each row, as vectors of 32 bits; a last half is zero.
-template <class S>
-inline void transpose_rows(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
+template <class S, bool kFromHalves = false>
+inline void transpose_rows(const PanelSource<S>& source, std::size_t offset, std::uint32_t words,
                            std::uint8_t* out, std::size_t stride) {
   constexpr std::uint32_t kWords = 2 * S::kLanes;
   for (std::uint32_t i = 0; i < words; i += kWords) {
     const std::uint32_t count = words - i < kWords ? words - i : kWords;
     typename S::I columns[S::kLanes];
-    S::load_square(rows, offset + 2 * std::size_t{i}, count, columns);
+    prefetch_share(source, offset + 2 * std::size_t{i}, 2 * std::size_t{kWords});
+    S::template load_square<kFromHalves>(source.rows, offset + 2 * std::size_t{i}, count, columns);
     for (std::uint32_t c = 0; c < (count + 1) / 2; ++c) {
       S::store_record(out, 0, columns[c]);
       out += stride;
@@ -30,8 +31,7 @@ inline void transpose_rows(const std::uint8_t* const* rows, std::size_t offset, 
 template <class S>
 void unpack_f32(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
                 std::uint8_t* out, std::size_t stride, std::byte*) {
-  prefetch_share(source, 4 * std::size_t{first}, 4 * std::size_t{steps});
-  transpose_rows<S>(source.rows, 4 * std::size_t{first}, 2 * steps, out, stride);
+  transpose_rows<S>(source, 4 * std::size_t{first}, 2 * steps, out, stride);
 }
 
 // Weights of any other type, as dequantize() has them.
@@ -39,13 +39,13 @@ template <class S>
 void unpack_dequantized(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
                         std::uint8_t* out, std::size_t stride, std::byte* temporary) {
   auto* values = reinterpret_cast<float*>(temporary);
-  const std::uint8_t* rows[S::kLanes];
+  PanelSource<S> dequantized{ElementType::f32, source.cols, {}, 0};
   for (int r = 0; r < S::kLanes; ++r) {
     float* row = values + std::size_t{steps} * static_cast<std::size_t>(r);
     dequantize_columns(source.type, source.rows[r], first, steps, row);
-    rows[r] = reinterpret_cast<const std::uint8_t*>(row);
+    dequantized.rows[r] = reinterpret_cast<const std::uint8_t*>(row);
   }
-  transpose_rows<S>(rows, 0, 2 * steps, out, stride);
+  transpose_rows<S>(dequantized, 0, 2 * steps, out, stride);
 }
 
 // Rows of an odd length end within a pair.
@@ -58,24 +58,14 @@ inline std::uint32_t words_left(const PanelSource<S>& source, std::uint32_t firs
 template <class S>
 void unpack_bf16(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
                  std::uint8_t* out, std::size_t stride, std::byte*) {
-  prefetch_share(source, 4 * std::size_t{first}, 4 * std::size_t{steps});
-  transpose_rows<S>(source.rows, 4 * std::size_t{first}, words_left(source, first, steps), out,
-                    stride);
+  transpose_rows<S>(source, 4 * std::size_t{first}, words_left(source, first, steps), out, stride);
 }
 
 template <class S>
 void unpack_f16(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
-                std::uint8_t* out, std::size_t stride, std::byte* temporary) {
-  prefetch_share(source, 4 * std::size_t{first}, 4 * std::size_t{steps});
-  const std::uint32_t words = words_left(source, first, steps);
-  const std::size_t row_bytes = 4 * (std::size_t{steps} + S::kLanes);
-  const std::uint8_t* rows[S::kLanes];
-  for (int r = 0; r < S::kLanes; ++r) {
-    auto* row = reinterpret_cast<std::uint8_t*>(temporary) + row_bytes * r;
-    S::halves_to_bf16(source.rows[r] + 4 * std::size_t{first}, words, row);
-    rows[r] = row;
-  }
-  transpose_rows<S>(rows, 0, words, out, stride);
+                std::uint8_t* out, std::size_t stride, std::byte*) {
+  transpose_rows<S, true>(source, 4 * std::size_t{first}, words_left(source, first, steps), out,
+                          stride);
 }
 
 }  // namespace

@@ -154,6 +154,8 @@ struct Avx2 {
     transpose_within_halves(in, out);
   }
   // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
+  // f16 become bfloat16 if wanted.
+  template <bool kFromHalves>
   static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
                           I* out) {
     I in[8];
@@ -164,6 +166,10 @@ struct Avx2 {
         std::uint16_t part[16] = {};
         std::memcpy(part, rows[r] + offset, 2 * std::size_t{words});
         in[r] = _mm256_loadu_si256(reinterpret_cast<const I*>(part));
+      }
+      if constexpr (kFromHalves) {
+        in[r] = _mm256_set_m128i(to_bf16(_mm256_cvtph_ps(_mm256_extracti128_si256(in[r], 1))),
+                                 to_bf16(_mm256_cvtph_ps(_mm256_castsi256_si128(in[r]))));
       }
     }
     transpose8(in, out);
@@ -195,17 +201,6 @@ struct Avx2 {
       const auto byte = [&](int r) { return static_cast<int>(rows[r][offset + b * kBytes]); };
       out[b] =
           _mm256_setr_epi32(byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7));
-    }
-  }
-  // `words` f16 of a row, rounded to bfloat16.
-  static void halves_to_bf16(const std::uint8_t* from, std::uint32_t words, std::uint8_t* out) {
-    for (std::uint32_t i = 0; i < words; i += 8) {
-      std::uint16_t halves[8] = {};
-      const std::size_t bytes = 2 * std::size_t{words - i < 8 ? words - i : 8};
-      std::memcpy(halves, from + 2 * std::size_t{i}, bytes);
-      const __m128i rounded =
-          to_bf16(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves))));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 2 * std::size_t{i}), rounded);
     }
   }
   // To nearest, ties to even; subnormal numbers become zero, NaN stays NaN.

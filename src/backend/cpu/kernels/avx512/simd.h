@@ -140,9 +140,11 @@ struct Avx512 {
     edgerunner::cpu::load_columns4(rows, offset, out);
   }
   // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
+  // f16 become bfloat16 if wanted.
+  template <bool kFromHalves>
   static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
                           I* out) {
-    load_columns16(rows, offset, words >= 32 ? 0xFFFFFFFFU : (1U << words) - 1, out);
+    load_columns16<kFromHalves>(rows, offset, words >= 32 ? 0xFFFFFFFFU : (1U << words) - 1, out);
   }
   // 32 bits at `offset` of each row.
   static I load_column(const std::uint8_t* const* rows, std::size_t offset) {
@@ -176,18 +178,6 @@ struct Avx512 {
       groups[g] = bit_and(_mm512_srlv_epi32(_mm512_cvtepu16_epi32(words[g]), shift), set32(0xFF));
     }
     transpose_quarters(groups, out);
-  }
-  // `words` f16 of a row, rounded to bfloat16; may write up to 64 bytes at a time.
-  static void halves_to_bf16(const std::uint8_t* from, std::uint32_t words, std::uint8_t* out) {
-    for (std::uint32_t i = 0; i < words; i += 32) {
-      const std::uint32_t count = words - i < 32 ? words - i : 32;
-      const __mmask32 mask = count == 32 ? 0xFFFFFFFFU : (1U << count) - 1;
-      const I halves = _mm512_maskz_loadu_epi16(mask, from + 2 * std::size_t{i});
-      const F low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-      const F high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-      _mm512_storeu_si512(out + 2 * std::size_t{i},
-                          reinterpret_cast<I>(_mm512_cvtne2ps_pbh(high, low)));
-    }
   }
 
  private:

@@ -39,19 +39,25 @@ inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, _
   __m512i in[4];  // quarter j of in[i] is row 4j + i
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    const auto row = [&](int j) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 * j + i] + offset));
+    const auto pair = [&](int j) {  // rows 4j + i and 4j + 4 + i
+      return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(rows[4 * j + 4 + i] + offset),
+                                 reinterpret_cast<const __m128i*>(rows[4 * j + i] + offset));
     };
-    __m512i v = _mm512_castsi128_si512(row(0));
-    v = _mm512_mask_broadcast_i32x4(v, 0x00F0, row(1));
-    v = _mm512_mask_broadcast_i32x4(v, 0x0F00, row(2));
-    in[i] = _mm512_mask_broadcast_i32x4(v, 0xF000, row(3));
+    in[i] = _mm512_inserti64x4(_mm512_castsi256_si512(pair(0)), pair(2), 1);
   }
   transpose_within_quarters(in, out);
 }
 
-// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns. `words` masks the
-// 16-bit words that are read; the others are zero.
+// 32 f16 rounded to bfloat16.
+inline __m512i halves_to_bf16(__m512i halves) {
+  const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns; f16 become
+// bfloat16 if wanted. `words` masks the 16-bit words that are read; the others are zero.
+template <bool kFromHalves>
 inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
                            __m512i out[16]) {
   __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
@@ -61,6 +67,7 @@ inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, 
 #pragma GCC unroll 4
     for (int r = 0; r < 4; ++r) {
       in[r] = _mm512_maskz_loadu_epi16(words, rows[4 * i + r] + offset);
+      if constexpr (kFromHalves) in[r] = halves_to_bf16(in[r]);
     }
     transpose_within_quarters(in, columns[i]);
   }

@@ -4,6 +4,7 @@
 
 #include "base/cpu_features.h"
 #include "edgerunner/error.h"
+#include "runtime/backend.h"
 
 namespace edgerunner::cli {
 
@@ -34,9 +35,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
   options.max_logit_rows = max_logit_rows;
   options.pages = (tokens + kPageTokens - 1) / kPageTokens;
   options.max_context = options.pages * kPageTokens;
-  executor_ = options_.backend == BackendKind::reference
-                  ? make_reference_executor(decoder_, options)
-                  : make_cpu_executor(decoder_, options);
+  executor_ = find_backend(options_.backend).make(decoder_, options);
   return *executor_;
 }
 

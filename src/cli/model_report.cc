@@ -12,6 +12,7 @@
 #include "base/cpu_features.h"
 #include "edgerunner/error.h"
 #include "gguf/file.h"
+#include "runtime/backend.h"
 #include "tensor/element_type.h"
 
 namespace edgerunner::cli {
@@ -111,10 +112,7 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
     const ExecutorOptions executor = executor_options(options, context);
-    const MemoryNeed need =
-        options.backend == BackendKind::reference ? reference_memory_need(spec, executor)
-        : options.backend == BackendKind::cuda    ? cuda_memory_need(spec, executor)
-                                                  : cpu_memory_need(spec, executor);
+    const MemoryNeed need = find_backend(options.backend).need(spec, executor);
     lines.push_back({context, need.cache_bytes, need.scratch_bytes});
   }
   return lines;

@@ -4,31 +4,13 @@
 #include "base/memory.h"
 #include "edgerunner/error.h"
 #include "edgerunner/model.h"
+#include "runtime/backend.h"
 #include "runtime/memory_plan.h"
 #include "runtime/model_state.h"
 #include "tokenizer/load.h"
 
 namespace edgerunner {
 namespace {
-
-// A backend's functions (backend/executor.h).
-struct Backend {
-  std::unique_ptr<Executor> (*make)(const Decoder&, const ExecutorOptions&);
-  MemoryNeed (*need)(const DecoderSpec&, const ExecutorOptions&);
-  bool in_system_memory;  // else it checks the device's memory itself
-};
-
-Backend find_backend(BackendKind kind) {
-  switch (kind) {
-    case BackendKind::reference:
-      return {make_reference_executor, reference_memory_need, true};
-    case BackendKind::cpu:
-      return {make_cpu_executor, cpu_memory_need, true};
-    case BackendKind::cuda:
-      return {make_cuda_executor, cuda_memory_need, false};
-  }
-  throw Error(ErrorCode::invalid_argument, "ModelOptions::backend names no backend");
-}
 
 std::optional<std::uint64_t> memory_at_hand(const ModelOptions& options, const Backend& backend) {
   if (options.memory_limit > 0) return options.memory_limit;

@@ -1,0 +1,19 @@
+#include "runtime/backend.h"
+
+#include "edgerunner/error.h"
+
+namespace edgerunner {
+
+Backend find_backend(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::reference:
+      return {make_reference_executor, reference_memory_need, true};
+    case BackendKind::cpu:
+      return {make_cpu_executor, cpu_memory_need, true};
+    case BackendKind::cuda:
+      return {make_cuda_executor, cuda_memory_need, false};
+  }
+  throw Error(ErrorCode::invalid_argument, "ModelOptions::backend names no backend");
+}
+
+}  // namespace edgerunner

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -21,7 +22,7 @@ namespace edgerunner {
 struct ModelOptions {
   BackendKind backend = BackendKind::cpu;
   Precision precision = Precision::fast;
-  KvPrecision kv = KvPrecision::f16;
+  std::optional<KvPrecision> kv;  // unset: as the precision asks (default_kv)
   int threads = 0;  // 0: the cores that the process may use (affinity and cgroup quota)
 
   // Most tokens of one sequence; 0: what the model was trained for, at most 8192 and what memory

@@ -18,4 +18,9 @@ enum class Precision { fast, exact };
 // Element type of the KV cache.
 enum class KvPrecision { f16, f32 };
 
+// The cache that a precision asks for: rounding it to f16 costs more than `exact` promises.
+constexpr KvPrecision default_kv(Precision precision) {
+  return precision == Precision::exact ? KvPrecision::f32 : KvPrecision::f16;
+}
+
 }  // namespace edgerunner

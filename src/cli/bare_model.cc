@@ -29,7 +29,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
   }
   ExecutorOptions options;
   options.precision = options_.precision;
-  options.kv = options_.kv;
+  options.kv = options_.kv.value_or(default_kv(options_.precision));
   options.threads = options_.threads;
   options.max_rows = options_.prefill_chunk;
   options.max_logit_rows = max_logit_rows;

@@ -30,7 +30,9 @@ struct BenchArguments {
 };
 
 const char* kv_name(const ModelArguments& model) {
-  return model.options().kv == KvPrecision::f32 ? "f32" : "f16";
+  const ModelOptions options = model.options();
+  const KvPrecision kv = options.kv.value_or(default_kv(options.precision));
+  return kv == KvPrecision::f32 ? "f32" : "f16";
 }
 
 struct Plan {

@@ -92,7 +92,7 @@ std::optional<TokenizerReport> read_tokenizer(const gguf::File& file) {
 ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context) {
   ExecutorOptions executor;
   executor.precision = options.precision;
-  executor.kv = options.kv;
+  executor.kv = options.kv.value_or(default_kv(options.precision));
   executor.threads = options.threads;
   executor.max_rows = options.prefill_chunk + options.max_sequences;
   executor.max_logit_rows = options.max_sequences;

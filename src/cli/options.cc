@@ -79,9 +79,7 @@ ModelOptions ModelArguments::options() const {
                     : backend == "reference" ? BackendKind::reference
                                              : BackendKind::cpu;
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;
-  // Rounding the cache to f16 would cost more than `exact` promises.
-  const bool f32_cache = kv.empty() ? options.precision == Precision::exact : kv == "f32";
-  options.kv = f32_cache ? KvPrecision::f32 : KvPrecision::f16;
+  if (!kv.empty()) options.kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16;
   options.threads = threads;
   options.context = context;
   return options;

@@ -58,7 +58,7 @@ class Planner {
     const std::uint32_t chunk = std::min(options_.prefill_chunk, context);
     plan.executor = {
         .precision = options_.precision,
-        .kv = options_.kv,
+        .kv = options_.kv.value_or(default_kv(options_.precision)),
         .threads = options_.threads > 0 ? options_.threads : available_cores(),
         .max_rows = chunk + options_.max_sequences,
         .max_logit_rows = options_.max_sequences,

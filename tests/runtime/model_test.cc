@@ -24,7 +24,6 @@ ModelOptions with(BackendKind backend, Precision precision = Precision::exact) {
   ModelOptions options;
   options.backend = backend;
   options.precision = precision;
-  if (precision == Precision::exact) options.kv = KvPrecision::f32;
   options.threads = 2;
   return options;
 }

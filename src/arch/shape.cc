@@ -42,6 +42,7 @@ Matrix matrix(std::string_view name, ElementType type, std::uint32_t rows, std::
 
 std::vector<std::string> shape_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kShapes));
   for (const Shape& shape : kShapes) names.emplace_back(shape.name);
   return names;
 }

@@ -63,6 +63,9 @@ check_arm64_objects() {
   scripts/check_instruction_sets.sh build/arm64 aarch64-linux-gnu-objdump aarch64-linux-gnu-nm
 }
 
+# labels PROGRAMS...: the expression of ctest for the tests of these programs.
+labels() { local IFS='|' && echo "^($*)\$"; }
+
 build() {  # build PRESET TARGETS...
   local preset=$1
   shift
@@ -95,13 +98,13 @@ check "build (release)" build release
 run_tests release
 check "tests (Haswell)" test_on_haswell
 check "build (arm64)" build arm64 "${emulated[@]}"
-run_tests arm64 --label-regex "^($(IFS='|' && echo "${emulated[*]}"))\$"
+run_tests arm64 --label-regex "$(labels "${emulated[@]}")"
 check "instruction sets (arm64)" check_arm64_objects
 check "format" check_format
 check "guards" scripts/check_guards.sh
 check "clang-tidy" check_tidy
 check "build (asan-ubsan)" build asan-ubsan "${sanitized[@]}"
-run_tests asan-ubsan
+run_tests asan-ubsan --label-regex "$(labels "${sanitized[@]}")"
 if scripts/fetch_model.sh >/dev/null; then
   check "quickstart" check_quickstart
 else

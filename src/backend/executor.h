@@ -18,6 +18,11 @@ using PageId = std::uint32_t;
 inline constexpr PageId kNoPage = ~PageId{0};
 inline constexpr std::uint32_t kPageTokens = 64;
 
+// Pages that positions 0 to tokens - 1 take.
+constexpr std::uint32_t pages_for(std::size_t tokens) {
+  return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
+}
+
 // Consecutive rows of a batch that belong to one sequence: positions start, start+1, ...
 // pages[p / kPageTokens] holds position p; every page of the rows' positions and of those that they
 // may attend to must be there (kNoPage only where the sliding window of every layer has passed).

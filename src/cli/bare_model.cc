@@ -33,7 +33,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
   options.threads = options_.threads;
   options.max_rows = options_.prefill_chunk;
   options.max_logit_rows = max_logit_rows;
-  options.pages = (tokens + kPageTokens - 1) / kPageTokens;
+  options.pages = pages_for(tokens);
   options.max_context = options.pages * kPageTokens;
   executor_ = find_backend(options_.backend).make(decoder_, options);
   return *executor_;

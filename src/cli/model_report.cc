@@ -97,7 +97,7 @@ ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t cont
   executor.max_rows = options.prefill_chunk + options.max_sequences;
   executor.max_logit_rows = options.max_sequences;
   executor.max_context = context;
-  executor.pages = (context + kPageTokens - 1) / kPageTokens;
+  executor.pages = pages_for(context);
   return executor;
 }
 

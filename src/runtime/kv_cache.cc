@@ -14,10 +14,6 @@ std::uint64_t chained_hash(std::uint64_t before, std::span<const TokenId> tokens
   return hash;
 }
 
-std::uint32_t pages_for(std::size_t tokens) {
-  return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
-}
-
 }  // namespace
 
 KvCache::KvCache(Executor& executor, std::uint32_t window)

@@ -37,8 +37,8 @@ struct Pages {
   std::uint32_t further;
 };
 
-Pages pages_for(std::uint32_t context, std::uint32_t max_sequences) {
-  const std::uint32_t needed = (context + kPageTokens - 1) / kPageTokens;
+Pages plan_pages(std::uint32_t context, std::uint32_t max_sequences) {
+  const std::uint32_t needed = pages_for(context);
   const std::uint32_t others = max_sequences - 1;
   const std::uint64_t wanted =
       std::max<std::uint64_t>(needed, std::uint64_t{kPagesForFurtherSequence} * others);
@@ -52,7 +52,7 @@ class Planner {
       : options_(options), input_(input) {}
 
   MemoryPlan plan(std::uint32_t context, bool with_further_pages) const {
-    const Pages pages = pages_for(context, options_.max_sequences);
+    const Pages pages = plan_pages(context, options_.max_sequences);
     MemoryPlan plan;
     plan.context = context;
     const std::uint32_t chunk = std::min(options_.prefill_chunk, context);
@@ -85,7 +85,7 @@ class Planner {
   std::uint32_t longest(std::uint32_t limit) const {
     if (fits(plan(limit, false))) return limit;
     std::uint32_t fitting = 0;  // pages
-    std::uint32_t excessive = (limit + kPageTokens - 1) / kPageTokens;
+    std::uint32_t excessive = pages_for(limit);
     while (excessive - fitting > 1) {
       const std::uint32_t middle = fitting + (excessive - fitting) / 2;
       (fits(plan(middle * kPageTokens, false)) ? fitting : excessive) = middle;

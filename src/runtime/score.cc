@@ -38,7 +38,7 @@ void check(const Executor& executor, std::span<const TokenId> tokens,
 void score(Executor& executor, std::uint32_t vocab_size, std::span<const TokenId> tokens,
            std::span<const std::uint32_t> positions, const ScoreVisitor& visit) {
   check(executor, tokens, positions);
-  std::vector<PageId> pages((tokens.size() + kPageTokens - 1) / kPageTokens);
+  std::vector<PageId> pages(pages_for(tokens.size()));
   std::iota(pages.begin(), pages.end(), PageId{0});
 
   const ExecutorOptions& limits = executor.options();

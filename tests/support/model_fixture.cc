@@ -54,7 +54,7 @@ std::vector<std::string> supported_fixtures() {
 
 SequenceRunner::SequenceRunner(Executor& executor, std::uint32_t vocab_size, PageId first_page)
     : executor_(&executor), vocab_size_(vocab_size) {
-  const std::uint32_t pages = (executor.options().max_context + kPageTokens - 1) / kPageTokens;
+  const std::uint32_t pages = pages_for(executor.options().max_context);
   for (PageId page = 0; page < pages; ++page) pages_.push_back(first_page + page);
 }
 

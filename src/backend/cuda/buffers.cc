@@ -15,7 +15,7 @@ std::size_t layer_bytes(const LayerSpec& layer, const ExecutorOptions& options) 
 }
 
 std::size_t pages_per_sequence(const ExecutorOptions& options) {
-  return (std::size_t{options.max_context} + kPageTokens - 1) / kPageTokens;
+  return pages_for(options.max_context);
 }
 
 }  // namespace

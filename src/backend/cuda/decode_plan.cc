@@ -25,7 +25,7 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
   p.dim = spec.dim;
   p.vocab = spec.vocab_size;
   p.pairs = widths.pairs;
-  p.table_pages = std::min(kTablePages, (options.max_context + kPageTokens - 1) / kPageTokens);
+  p.table_pages = std::min(kTablePages, pages_for(options.max_context));
   p.widest = std::max({widths.dim, widths.q_dim, widths.ffn});
   for (const LayerSpec& layer : spec.layers) {
     p.widest_group = std::max(p.widest_group, layer.heads / layer.kv_heads * layer.head_dim);

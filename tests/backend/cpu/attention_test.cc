@@ -43,7 +43,7 @@ class Cache {
         const std::vector<float>& values)
       : layout_{shape.head_dim, shape.kv}, stride_(layout_.bytes() + 192) {
     const std::uint32_t length = shape.start + shape.tokens;
-    const std::uint32_t count = (length + kPageTokens - 1) / kPageTokens;
+    const std::uint32_t count = pages_for(length);
     memory_.resize(stride_ * count);
     std::vector<std::byte> scratch(attention_scratch_bytes(shape.head_dim, 1));
     for (std::uint32_t page = 0; page < count; ++page) {

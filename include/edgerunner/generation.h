@@ -25,6 +25,8 @@ struct GenerateOptions {
   std::vector<std::string> stop;
   std::vector<TokenId> stop_tokens;  // beside the model's own end of generation
   bool ignore_eos = false;           // the model's end of generation is a token like any other
+  // Control tokens whose spelling is part of the text; those of others is not.
+  std::vector<TokenId> visible_tokens;
 
   // A context of n tokens takes a prompt of n tokens, and the last token generated need not fit. By
   // default a generation that needs more ends with FinishReason::context_full, and a longer prompt

@@ -40,6 +40,7 @@ struct ModelOptions {
 struct ModelInfo {
   std::string architecture;
   std::string name;
+  std::string chat_template;  // its Jinja source; empty where the file has none
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;
   std::uint64_t cache_bytes = 0;  // of the KV cache; memory is taken as it fills

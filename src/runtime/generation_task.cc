@@ -74,7 +74,7 @@ Task::Step GenerationTask::advance(std::span<float> logits) {
 
   tokens_.push_back(token);
   summary_.tokens.push_back(token);
-  if (decoder_) emit(matcher_.push(decoder_->push(token)));
+  if (decoder_) emit(matcher_.push(text_of(token)));
   if (matcher_.stopped()) return finish(FinishReason::stop);
   if (options_.max_tokens > 0 && sampled_ >= options_.max_tokens) {
     return finish(FinishReason::length);
@@ -83,6 +83,14 @@ Task::Step GenerationTask::advance(std::span<float> logits) {
   if (!options_.circular_context) return finish(FinishReason::context_full);
   shift_context();
   return Step::restart;
+}
+
+std::string GenerationTask::text_of(TokenId token) {
+  const std::vector<TokenId>& visible = options_.visible_tokens;
+  if (std::find(visible.begin(), visible.end(), token) == visible.end()) {
+    return decoder_->push(token);
+  }
+  return decoder_->finish() + tokenizer_->token_bytes(token, true);
 }
 
 bool GenerationTask::ends(TokenId token) const {

@@ -48,6 +48,7 @@ class GenerationTask : public Task {
   using Clock = std::chrono::steady_clock;
 
   void check(std::span<const TokenId> prompt) const;
+  std::string text_of(TokenId token);
   bool ends(TokenId token) const;
   void measure();
   void emit(std::string piece);

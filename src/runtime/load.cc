@@ -22,6 +22,7 @@ ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
   ModelInfo info;
   info.architecture = spec.architecture;
   info.name = spec.name;
+  info.chat_template = state.file->get_string("tokenizer.chat_template").value_or("");
   for (const gguf::Tensor& tensor : state.file->tensors()) info.parameters += tensor.elements();
   info.file_bytes = state.file->bytes();
   info.cache_bytes = plan.cache_bytes;

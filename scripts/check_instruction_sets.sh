@@ -32,7 +32,7 @@ case $architecture in
     sign[dotprod]=$'\t[su]dot\t'
     home[dotprod]='kernels/neon'
     sign[i8mm]=$'\t(smmla|ummla|usmmla|usdot|sudot)\t'
-    home[i8mm]='kernels_i8mm'
+    home[i8mm]='(kernels|peaks)_i8mm'
     ;;
   *)
     echo "${objects[0]}: neither x86-64 nor aarch64"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/limits/machine_limits.h"
 #include "cpu/kernels/random_weights.h"
 #include "cpu/kernels/run_product.h"
-#include "machine_limits.h"
 
 namespace edgerunner {
 namespace {
@@ -119,7 +119,7 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
     scratch.emplace_back(cpu::multiply_scratch_bytes(options.cols));
   }
   const std::uint32_t part = rows / options.threads;
-  const double seconds = bench::time_threads(options.threads, 7, [&](int t) {
+  const double seconds = cpu::time_threads(options.threads, 7, [&](int t) {
     kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
   });
   const bool same = same_as_portable(pattern, x, tokens, format, out.data(), rows);
@@ -132,21 +132,21 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
 }
 
 int run(const Options& options) {
-  const double bandwidth = bench::read_bandwidth(options.threads);
-  const bench::Peaks peaks = bench::arithmetic_peaks(options.threads);
+  const MachineLimits limits = cpu::measure_limits(options.isa, options.threads);
+  const auto [int8, half, f32] = limits.operations;
   fmt::print(
       "{} threads, {}, {} columns\nread {:.1f} GB/s, int8 {:.0f} GOP/s, bf16 {:.0f}, f32 {:.0f}\n",
-      options.threads, name(options.isa), options.cols, bandwidth / 1e9, peaks.int8 / 1e9,
-      peaks.bf16 / 1e9, peaks.f32 / 1e9);
+      options.threads, name(options.isa), options.cols, limits.read_bytes / 1e9, int8 / 1e9,
+      half / 1e9, f32 / 1e9);
   fmt::print("type    tokens      GB/s of read     GOP/s of peak\n");
   bool same = true;
   for (const ElementType type : options.types) {
     const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
-    const double peak = format == cpu::ActivationFormat::q8     ? peaks.int8
-                        : format == cpu::ActivationFormat::bf16 ? peaks.bf16
-                                                                : peaks.f32;
+    const double peak = format == cpu::ActivationFormat::q8     ? int8
+                        : format == cpu::ActivationFormat::bf16 ? half
+                                                                : f32;
     for (const std::uint32_t tokens : options.tokens) {
-      same = measure(options, type, tokens, bandwidth, peak) && same;
+      same = measure(options, type, tokens, limits.read_bytes, peak) && same;
     }
   }
   return same ? 0 : 1;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arch/decoder.h"
+#include "backend/profilable.h"
 #include "edgerunner/types.h"
 
 namespace edgerunner {
@@ -75,6 +76,9 @@ class Executor {
 
   virtual const ExecutorInfo& info() const = 0;
   virtual const ExecutorOptions& options() const = 0;
+
+  // How to see where its time goes; null where the backend has no timers.
+  virtual Profilable* profilable() { return nullptr; }
 };
 
 // Bytes that an executor will allocate, computed without allocating, for the check before loading.

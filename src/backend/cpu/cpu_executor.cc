@@ -7,6 +7,7 @@
 
 #include "backend/cpu/forward_pass.h"
 #include "backend/cpu/lazy_memory.h"
+#include "backend/cpu/limits/machine_limits.h"
 #include "base/cpu_features.h"
 
 namespace edgerunner {
@@ -38,7 +39,7 @@ std::vector<std::string> describe_kernels(const Decoder& decoder, const Executor
   return lines;
 }
 
-class CpuExecutor final : public Executor {
+class CpuExecutor final : public Executor, private Profilable {
  public:
   CpuExecutor(const Decoder& decoder, const ExecutorOptions& options, Isa isa)
       : decoder_(decoder),
@@ -56,21 +57,43 @@ class CpuExecutor final : public Executor {
   }
 
   void forward(const Batch& batch, std::span<float> logits) override {
+    if (times_ != nullptr) times_->begin();
     check_batch(batch, decoder_.spec, options_, logits.size());
     plan_.build(batch);
-    const cpu::PassContext context{
-        decoder_, options_.precision, kernels_, vectors_, plan_, workspace_, cache_, rope_, batch,
-        logits};
+    const cpu::PassContext context{decoder_, options_.precision,
+                                   kernels_, vectors_,
+                                   plan_,    workspace_,
+                                   cache_,   rope_,
+                                   batch,    logits,
+                                   times_};
     pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
     rope_.set_ready(std::max(rope_.ready(), plan_.end_position()));
+    if (times_ != nullptr) times_->lap(Operation::other);
   }
 
   void copy_page(PageId from, PageId to, std::uint32_t) override { cache_.copy_page(from, to); }
 
   const ExecutorInfo& info() const override { return info_; }
   const ExecutorOptions& options() const override { return options_; }
+  Profilable* profilable() override { return this; }
 
  private:
+  void record(OperationTimes* times) override { times_ = times; }
+  Arithmetic arithmetic(ElementType weights, std::uint32_t) const override {
+    switch (cpu::activation_format(weights, options_.precision)) {
+      case cpu::ActivationFormat::q8:
+        return Arithmetic::int8;
+      case cpu::ActivationFormat::bf16:
+        return Arithmetic::half;
+      case cpu::ActivationFormat::f32:
+        break;
+    }
+    return Arithmetic::f32;
+  }
+  MachineLimits measure_limits() override {
+    return cpu::measure_limits(kernels_.isa, pool_.size());
+  }
+
   const Decoder& decoder_;
   ExecutorOptions options_;
   const cpu::Kernels& kernels_;
@@ -82,6 +105,7 @@ class CpuExecutor final : public Executor {
   cpu::Workspace workspace_;
   ThreadPool pool_;
   ExecutorInfo info_;
+  OperationTimes* times_ = nullptr;
 };
 
 }  // namespace

@@ -57,6 +57,7 @@ void ForwardPass::embed() {
     dequantize(table.type, table.data.subspan(token * stride, stride),
                {space_.x + std::size_t{i} * spec_.dim, spec_.dim});
   });
+  lap(Operation::embedding);
 }
 
 void ForwardPass::attention(std::size_t layer) {
@@ -67,38 +68,47 @@ void ForwardPass::attention(std::size_t layer) {
 
   const Matrix* readers[] = {&w.k, &w.v, &w.q};
   prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, &w.norm);
+  lap(Operation::attention_norm);
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
                               product(w.q, w.q_bias, space_.q, Epilogue::store)};
   multiply({kv_and_q, narrows ? 2U : 3U}, false);
+  lap(Operation::qkv);
   store(layer);
+  lap(Operation::rope_and_cache);
   if (narrows) {
     narrow();
     if (rows_->rows == 0) return;
     prepare(space_.x, spec_.dim, {readers + 2, 1}, &w.norm);
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
     multiply(q, false);
+    lap(Operation::qkv);
   }
   attend(layer);
+  lap(Operation::attention);
 
   const Matrix* projection[] = {&w.o};
   prepare(space_.q, shape.heads * shape.head_dim, projection, nullptr);
   const Product o[] = {product(w.o, w.o_bias, space_.x, Epilogue::add)};
   multiply(o, false);
+  lap(Operation::attention_output);
 }
 
 void ForwardPass::feed_forward(std::size_t layer) {
   const FeedForwardWeights& w = weights_.layers[layer].feed_forward;
   const Matrix* readers[] = {&w.gate, &w.up};
   prepare(space_.x, spec_.dim, readers, &w.norm);
+  lap(Operation::ffn_norm);
   const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
                                  product(w.up, w.up_bias, space_.hidden, Epilogue::silu_multiply)};
   multiply(gate_and_up, true);
+  lap(Operation::gate_up);
 
   const Matrix* projection[] = {&w.down};
   prepare(space_.hidden, w.down.cols, projection, nullptr);
   const Product down[] = {product(w.down, w.down_bias, space_.x, Epilogue::add)};
   multiply(down, false);
+  lap(Operation::down);
 }
 
 void ForwardPass::head() {
@@ -108,6 +118,7 @@ void ForwardPass::head() {
   prepare(space_.x, spec_.dim, readers, &weights_.output_norm);
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
   multiply(logits, false);
+  lap(Operation::head);
 }
 
 void ForwardPass::narrow() {

@@ -27,6 +27,7 @@ struct PassContext {
   RopeTable& rope;
   const Batch& batch;
   std::span<float> logits;
+  OperationTimes* times;  // null: not measured
 };
 
 // One thread's walk through a forward pass. All threads make the same calls in the same order, and
@@ -43,6 +44,11 @@ class ForwardPass {
   void attention(std::size_t layer);
   void feed_forward(std::size_t layer);
   void head();
+
+  // Ends an operation of the pass's account.
+  void lap(Operation operation) {
+    if (context_.times != nullptr && worker_.index() == 0) context_.times->lap(operation);
+  }
 
   // Goes on with the rows whose logits are wanted alone.
   void narrow();

@@ -1,9 +1,12 @@
-#include "machine_limits_avx512.h"
+#include "backend/cpu/kernels/peaks.h"
 
 #include <immintrin.h>
 
-namespace edgerunner::bench {
+namespace edgerunner::cpu {
 namespace {
+
+// Enough to hide a latency of 4 to 6 cycles at two instructions a cycle.
+constexpr int kAccumulators = 16;
 
 int is_positive(const __m512* sums) {
   float total = 0;
@@ -11,13 +14,11 @@ int is_positive(const __m512* sums) {
   return total > 0 ? 1 : 0;
 }
 
-}  // namespace
-
-int int8_rounds(long count) {
+int int8_loop(long rounds) {
   __m512i sums[kAccumulators];
   for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_set1_epi32(i);
   __m512i x = _mm512_set1_epi32(0x01010101);
-  for (long n = 0; n < count; ++n) {
+  for (long n = 0; n < rounds; ++n) {
 #pragma GCC unroll 16
     for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_dpbusd_epi32(sums[i], x, x);
     __asm__ volatile("" : "+v"(x));
@@ -29,11 +30,11 @@ int int8_rounds(long count) {
   return total[0];
 }
 
-int bf16_rounds(long count) {
+int half_loop(long rounds) {
   __m512 sums[kAccumulators];
   for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   __m512i x = _mm512_set1_epi32(0x3F803F80);
-  for (long n = 0; n < count; ++n) {
+  for (long n = 0; n < rounds; ++n) {
 #pragma GCC unroll 16
     for (int i = 0; i < kAccumulators; ++i) {
       sums[i] =
@@ -44,11 +45,11 @@ int bf16_rounds(long count) {
   return is_positive(sums);
 }
 
-int f32_rounds(long count) {
+int f32_loop(long rounds) {
   __m512 sums[kAccumulators];
   for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   __m512 x = _mm512_set1_ps(0.5F);
-  for (long n = 0; n < count; ++n) {
+  for (long n = 0; n < rounds; ++n) {
 #pragma GCC unroll 16
     for (int i = 0; i < kAccumulators; ++i) sums[i] = _mm512_fmadd_ps(sums[i], x, x);
     __asm__ volatile("" : "+v"(x));
@@ -56,4 +57,10 @@ int f32_rounds(long count) {
   return is_positive(sums);
 }
 
-}  // namespace edgerunner::bench
+}  // namespace
+
+const PeakLoops kAvx512Peaks = {.int8 = {int8_loop, 128.0 * kAccumulators},
+                                .half = {half_loop, 64.0 * kAccumulators},
+                                .f32 = {f32_loop, 32.0 * kAccumulators}};
+
+}  // namespace edgerunner::cpu

@@ -1,0 +1,102 @@
+#include "backend/cpu/limits/machine_limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "backend/cpu/kernels/peaks.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<std::uint64_t> sink;
+
+std::uint64_t sum_of(const std::uint64_t* data, std::size_t count) {
+  std::uint64_t sums[8] = {};
+  for (std::size_t i = 0; i < count; i += 8) {
+    for (std::size_t j = 0; j < 8; ++j) sums[j] += data[i + j];
+  }
+  std::uint64_t total = 0;
+  for (const std::uint64_t sum : sums) total += sum;
+  return total;
+}
+
+PeakLoops peak_loops(Isa isa) {
+  switch (isa) {
+#if defined(__x86_64__)
+    case Isa::avx512:
+      return kAvx512Peaks;
+    case Isa::avx2:
+      return kAvx2Peaks;
+#elif defined(__aarch64__)
+    case Isa::neon:
+      return kNeonPeaks;
+    case Isa::neon_i8mm:
+      return kNeonI8mmPeaks;
+#endif
+    default:
+      return {};
+  }
+}
+
+// Operations a second.
+double peak(int threads, const PeakLoop& loop) {
+  if (loop.run == nullptr) return 0;
+  // About 10 ms: past the clock's ramp after a few repetitions, short enough for all three kinds.
+  constexpr long kRounds = 4'000'000;
+  const double seconds =
+      time_threads(threads, 3, [&](int) { sink += static_cast<std::uint64_t>(loop.run(kRounds)); });
+  return loop.operations * kRounds * threads / seconds;
+}
+
+double read_bandwidth(int threads) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  const std::vector<std::uint64_t> data(kBytes / sizeof(std::uint64_t), 1);
+  const auto count = static_cast<std::size_t>(threads);
+  const std::size_t part = data.size() / count / 8 * 8;
+  const double seconds = time_threads(threads, 5, [&](int t) {
+    sink += sum_of(data.data() + part * static_cast<std::size_t>(t), part);
+  });
+  return static_cast<double>(part * count * sizeof(std::uint64_t)) / seconds;
+}
+
+}  // namespace
+
+double time_threads(int threads, int repetitions, const std::function<void(int)>& work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    std::atomic<int> ready = 0;
+    std::vector<std::thread> pool;
+    std::vector<Clock::time_point> begins(static_cast<std::size_t>(threads));
+    std::vector<Clock::time_point> ends(begins.size());
+    for (int t = 0; t < threads; ++t) {
+      pool.emplace_back([&, t] {
+        ++ready;
+        while (ready < threads) std::this_thread::yield();
+        begins[static_cast<std::size_t>(t)] = Clock::now();
+        work(t);
+        ends[static_cast<std::size_t>(t)] = Clock::now();
+      });
+    }
+    for (std::thread& thread : pool) thread.join();
+    const std::chrono::duration<double> seconds = *std::max_element(ends.begin(), ends.end()) -
+                                                  *std::min_element(begins.begin(), begins.end());
+    best = std::min(best, seconds.count());
+  }
+  return best;
+}
+
+MachineLimits measure_limits(Isa isa, int threads) {
+  const PeakLoops loops = peak_loops(isa);
+  return {.read_bytes = read_bandwidth(threads),
+          .operations = {peak(threads, loops.int8), peak(threads, loops.half),
+                         peak(threads, loops.f32)}};
+}
+
+}  // namespace edgerunner::cpu

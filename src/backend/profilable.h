@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/operation_times.h"
+#include "tensor/element_type.h"
+
+namespace edgerunner {
+
+// What multiplies: the units whose peaks bound an operation that memory doesn't.
+enum class Arithmetic : std::uint8_t {
+  int8,  // 8-bit integer dot products
+  half,  // bf16 or f16 products, f32 sums
+  f32,   // fused multiply-adds
+};
+inline constexpr std::size_t kArithmetics = 3;
+
+// What this machine does at most, measured, in units a second; 0 where it is not known.
+struct MachineLimits {
+  double read_bytes = 0;                             // from memory, by all threads in use
+  std::array<double, kArithmetics> operations = {};  // a multiply-add is two; by Arithmetic
+};
+
+// What an executor offers to `profile`.
+class Profilable {
+ public:
+  virtual ~Profilable() = default;
+
+  // From now on forward passes add their times to `times`, which must outlive them; null ends it
+  // and costs nothing. Their results stay the same bits.
+  virtual void record(OperationTimes* times) = 0;
+
+  // What the weights of a type are multiplied with, for a batch of `rows` rows.
+  virtual Arithmetic arithmetic(ElementType weights, std::uint32_t rows) const = 0;
+
+  // Measures the machine with as many threads (or the device) as the executor uses; under 2 s.
+  virtual MachineLimits measure_limits() = 0;
+};
+
+}  // namespace edgerunner

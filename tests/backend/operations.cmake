@@ -1,0 +1,2 @@
+edgerunner_test(operations_test
+  operation_times_test.cc)

@@ -15,8 +15,12 @@ enum class BackendKind { reference, cpu, cuda };
 // `fast`: activations quantised to 8 bits a 32-block, or bf16.
 enum class Precision { fast, exact };
 
-// Element type of the KV cache.
-enum class KvPrecision { f16, f32 };
+// Element type of the KV cache. `q8`: 8 bits, with a scale for each position and KV head.
+enum class KvPrecision { f16, f32, q8 };
+
+constexpr const char* name(KvPrecision kv) {
+  return kv == KvPrecision::f16 ? "f16" : kv == KvPrecision::f32 ? "f32" : "q8";
+}
 
 // The cache that a precision asks for: rounding it to f16 costs more than `exact` promises.
 constexpr KvPrecision default_kv(Precision precision) {

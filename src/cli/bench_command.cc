@@ -31,8 +31,8 @@ struct BenchArguments {
 
 const char* kv_name(const ModelArguments& model) {
   const ModelOptions options = model.options();
-  const KvPrecision kv = options.kv.value_or(default_kv(options.precision));
-  return kv == KvPrecision::f32 ? "f32" : "f16";
+  if (options.backend == BackendKind::reference) return "f64";
+  return name(options.kv.value_or(default_kv(options.precision)));
 }
 
 struct Plan {

@@ -51,7 +51,10 @@ void ModelArguments::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--kv", kv, "Element type of the KV cache; by default f16, f32 where exact")
+  command
+      .add_option("--kv", kv,
+                  "Element type of the KV cache: f16 (default), f32 (default where exact), or q8; "
+                  "reference keeps doubles whatever it is")
       ->check(CLI::IsMember({"f16", "f32", "q8"}))
       ->group(group);
   command.add_option("--threads", threads, "Threads; by default the cores this process may use")
@@ -71,15 +74,14 @@ ModelOptions ModelArguments::options() const {
         ErrorCode::unsupported,
         "the cuda backend is not built into this program, or finds no GPU; use --backend cpu");
   }
-  if (kv == "q8") {
-    throw Error(ErrorCode::unsupported, "--kv q8 is not supported; use --kv f16 or f32");
-  }
   ModelOptions options;
   options.backend = backend == "cuda"        ? BackendKind::cuda
                     : backend == "reference" ? BackendKind::reference
                                              : BackendKind::cpu;
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;
-  if (!kv.empty()) options.kv = kv == "f32" ? KvPrecision::f32 : KvPrecision::f16;
+  if (!kv.empty()) {
+    options.kv = kv == "q8" ? KvPrecision::q8 : kv == "f32" ? KvPrecision::f32 : KvPrecision::f16;
+  }
   options.threads = threads;
   options.context = context;
   return options;

@@ -38,6 +38,8 @@ TEST_F(Info, AddsUpTheMemoryForAContext) {
   EXPECT_GE(cache, 2 * 2 * 128 * 2 * 8 * 4);
   EXPECT_EQ(memory("64", "f32")["cache_bytes"], cache / 2);
   EXPECT_EQ(memory("128", "f16")["cache_bytes"], cache / 2);
+  // A quarter, and a scale of 4 bytes for each key and each value.
+  EXPECT_EQ(memory("128", "q8")["cache_bytes"], cache / 4 + 2 * 2 * 128 * 2 * 4);
   EXPECT_EQ(whole["total_bytes"], whole["weights_bytes"].get<std::uint64_t>() + cache +
                                       whole["scratch_bytes"].get<std::uint64_t>());
 }

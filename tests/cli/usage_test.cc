@@ -37,7 +37,7 @@ TEST_F(Usage, NamesWhatIsWrongWithTheCommandLine) {
 
 TEST_F(Usage, RefusesChoicesThatThisBuildLacks) {
   expect_refusal(run_program({"info", model_, "--backend", "cuda"}), 1, {"cuda", "not built"});
-  expect_refusal(run_program({"info", model_, "--kv", "q8"}), 1, {"q8"});
+  expect_refusal(run_program({"info", model_, "--kv", "q4"}), 2, {"--kv", "q4"});
 }
 
 TEST_F(Usage, EveryCommandRefusesWhatIsNoModel) {

@@ -5,14 +5,14 @@
 
 #include "backend/cpu/exp2_impl.h"
 #include "backend/cpu/simd/unroll.h"
+#include "backend/cpu/simd/wide_sum.h"
 #include "backend/cpu/vector_kernels.h"
 
 // The attention algorithm, written once over `Simd`, which the including translation unit brings.
 namespace edgerunner::cpu {
 namespace {
 
-constexpr std::uint32_t kRowBlock = 6;  // rows of a register tile; see Simd::kPanelVectors
-constexpr std::uint32_t kSumLanes = 16;
+constexpr std::uint32_t kRowBlock = 6;       // rows of a register tile; see Simd::kPanelVectors
 constexpr float kLowest = -3.402823466e38F;  // below every score, and finite: x - x must be 0
 
 // C[rows, columns] = (scale ? C * scale[row] : 0) + A[rows, begin..end) B[begin..end, columns],
@@ -93,37 +93,63 @@ Visible visible_in_page(const AttentionTile& tile, std::uint32_t token, std::uin
   return {begin, end < kPageTokens ? end : kPageTokens};
 }
 
-// Turns a row's scores, [columns], into weights relative to the largest score so far, which it
-// updates with the sum of the weights; returns the factor for what was summed before.
-float weigh(float* scores, std::uint32_t columns, Visible visible, float* largest, float* sums) {
+// A page of the cache as the products read it. The scales are there where it holds 8 bits, else
+// null.
+template <class B>
+struct PageView {
+  const B* keys;              // [head_dim, kPageTokens]
+  const float* key_scales;    // [kPageTokens]
+  const B* values;            // [kPageTokens, value_stride]
+  const float* value_scales;  // [kPageTokens]
+};
+
+// Turns a row's scores, [columns] with `columns` a multiple of 16, into weights relative to the
+// largest score so far, which it updates with the sum of the weights; returns the factor for what
+// was summed before. A weight that is left in `scores` has its value's scale in it.
+float weigh(float* scores, std::uint32_t columns, Visible visible, const float* key_scales,
+            const float* value_scales, float* largest, float* sums) {
   using Vector = typename Simd::Vector;
   const Vector nothing = Simd::broadcast(kLowest);
   const bool whole = visible.begin == 0 && visible.end == columns;
+  const auto seen = [&](Vector x, Vector other, std::uint32_t i) {
+    return Simd::select(x, other, static_cast<int>(visible.begin) - static_cast<int>(i),
+                        static_cast<int>(visible.end) - static_cast<int>(i));
+  };
   Vector top = Simd::broadcast(*largest);
   for (std::uint32_t i = 0; i < columns; i += Simd::kLanes) {
     Vector x = Simd::load(scores + i);
-    if (!whole) {
-      x = Simd::select(x, nothing, static_cast<int>(visible.begin) - static_cast<int>(i),
-                       static_cast<int>(visible.end) - static_cast<int>(i));
+    if (key_scales != nullptr) {
+      x = Simd::mul(x, Simd::load(key_scales + i));
+      Simd::store(scores + i, x);
     }
+    if (!whole) x = seen(x, nothing, i);
     top = Simd::max(top, x);
   }
   const float now = Simd::largest(top);
   const Vector origin = Simd::broadcast(now);
   const Vector factor = exp2(Simd::sub(Simd::broadcast(*largest), origin));
-  Vector total = Simd::broadcast(0.0F);
+  WideSum total = WideSum::zero();
   const Vector zero = Simd::broadcast(0.0F);
-  for (std::uint32_t i = 0; i < columns; i += Simd::kLanes) {
-    Vector weight = exp2(Simd::sub(Simd::load(scores + i), origin));
-    if (!whole) {
-      weight = Simd::select(weight, zero, static_cast<int>(visible.begin) - static_cast<int>(i),
-                            static_cast<int>(visible.end) - static_cast<int>(i));
+  for (std::uint32_t first = 0; first < columns; first += WideSum::kLanes) {
+    EDGERUNNER_UNROLL
+    for (int part = 0; part < WideSum::kParts; ++part) {
+      const std::uint32_t i = first + static_cast<std::uint32_t>(part * Simd::kLanes);
+      Vector weight = exp2(Simd::sub(Simd::load(scores + i), origin));
+      if (!whole) weight = seen(weight, zero, i);
+      total.part[part] = Simd::add(total.part[part], weight);
+      if (value_scales != nullptr) {
+        weight = Simd::mul(weight, Simd::load(value_scales + i));
+        if (!whole) weight = seen(weight, zero, i);  // a scale that is not a number stays unseen
+      }
+      Simd::store(scores + i, weight);
     }
-    total = Simd::add(total, weight);
-    Simd::store(scores + i, weight);
   }
   *largest = now;
-  Simd::store(sums, Simd::fma(Simd::load(sums), factor, total));
+  EDGERUNNER_UNROLL
+  for (int part = 0; part < WideSum::kParts; ++part) {
+    float* sum = sums + part * Simd::kLanes;
+    Simd::store(sum, Simd::fma(Simd::load(sum), factor, total.part[part]));
+  }
   float first[Simd::kLanes];
   Simd::store(first, factor);
   return first[0];
@@ -138,7 +164,7 @@ struct AttentionScratch {
   float* keys;    // [head_dim, kPageTokens]
   float* values;  // [kPageTokens, value_stride]
   float* scores;  // [kRowBlock, kPageTokens]
-  float* sums;    // [tile rows, kSumLanes]
+  float* sums;    // [tile rows, WideSum::kLanes]
 
   AttentionScratch(std::byte* scratch, const KvHeadLayout& layout)
       : keys(reinterpret_cast<float*>(scratch)),
@@ -150,7 +176,7 @@ struct AttentionScratch {
 // One page for up to kRowBlock rows from `row` on.
 template <class B>
 void attend_page(const AttentionTile& tile, std::uint32_t page, std::uint32_t row,
-                 std::uint32_t rows, const B* keys, const B* values, float* records,
+                 std::uint32_t rows, const PageView<B>& view, float* records,
                  const AttentionScratch& scratch) {
   const std::uint32_t head_dim = tile.layout.head_dim;
   const std::uint32_t record = attention_record_floats(head_dim);
@@ -168,18 +194,28 @@ void attend_page(const AttentionTile& tile, std::uint32_t page, std::uint32_t ro
   }
   if (begin >= end) return;
 
-  const std::uint32_t columns = (end + Simd::kLanes - 1) / Simd::kLanes * Simd::kLanes;
-  multiply(rows, columns, tile.queries + std::size_t{row} * head_dim, head_dim, keys, kPageTokens,
-           0, head_dim, nullptr, scratch.scores, kPageTokens);
+  const std::uint32_t columns = (end + WideSum::kLanes - 1) / WideSum::kLanes * WideSum::kLanes;
+  multiply(rows, columns, tile.queries + std::size_t{row} * head_dim, head_dim, view.keys,
+           kPageTokens, 0, head_dim, nullptr, scratch.scores, kPageTokens);
   float factors[kRowBlock];
   for (std::uint32_t r = 0; r < rows; ++r) {
-    factors[r] = weigh(scratch.scores + r * kPageTokens, columns, visible[r],
-                       records + std::size_t{row + r} * record,
-                       scratch.sums + std::size_t{row + r} * kSumLanes);
+    factors[r] = weigh(scratch.scores + r * kPageTokens, columns, visible[r], view.key_scales,
+                       view.value_scales, records + std::size_t{row + r} * record,
+                       scratch.sums + std::size_t{row + r} * WideSum::kLanes);
   }
-  multiply(rows, tile.layout.value_stride(), scratch.scores, kPageTokens, values,
+  multiply(rows, tile.layout.value_stride(), scratch.scores, kPageTokens, view.values,
            tile.layout.value_stride(), begin, end, factors,
            records + std::size_t{row} * record + kRecordHeader, record);
+}
+
+template <class B>
+PageView<B> view_of(const std::byte* block, const KvHeadLayout& layout) {
+  const auto scales = [&](std::size_t at) {
+    return layout.precision == KvPrecision::q8 ? reinterpret_cast<const float*>(block + at)
+                                               : nullptr;
+  };
+  return {reinterpret_cast<const B*>(block), scales(layout.key_scales()),
+          reinterpret_cast<const B*>(block + layout.values()), scales(layout.value_scales())};
 }
 
 template <class B>
@@ -189,7 +225,7 @@ void attend_split(const AttentionTile& tile, std::uint32_t split, float* records
   const std::uint32_t record = attention_record_floats(tile.layout.head_dim);
   const std::uint32_t rows = tile.rows();
   for (std::size_t i = 0; i < std::size_t{rows} * record; ++i) records[i] = 0.0F;
-  for (std::size_t i = 0; i < std::size_t{rows} * kSumLanes; ++i) scratch.sums[i] = 0.0F;
+  for (std::size_t i = 0; i < std::size_t{rows} * WideSum::kLanes; ++i) scratch.sums[i] = 0.0F;
   for (std::uint32_t r = 0; r < rows; ++r) records[std::size_t{r} * record] = kLowest;
 
   std::uint32_t page = split * kSplitPages;
@@ -198,34 +234,40 @@ void attend_split(const AttentionTile& tile, std::uint32_t split, float* records
   if (end_page > tile.end_page()) end_page = tile.end_page();
   for (; page < end_page; ++page) {
     const std::byte* block = tile.cache + tile.pages[page] * tile.page_stride;
-    const B* keys = reinterpret_cast<const B*>(block);
-    const B* values = reinterpret_cast<const B*>(block + tile.layout.key_bytes());
-    // Many rows share one conversion; a few convert as they read.
-    if (sizeof(B) < sizeof(float) && rows > kRowBlock) {
-      convert(keys, std::size_t{tile.layout.head_dim} * kPageTokens, scratch.keys);
-      convert(values, std::size_t{tile.layout.value_stride()} * kPageTokens, scratch.values);
+    const PageView<B> view = view_of<B>(block, tile.layout);
+    const auto attend_rows = [&](const auto& pages) {
       for (std::uint32_t row = 0; row < rows; row += kRowBlock) {
-        attend_page(tile, page, row, rows - row < kRowBlock ? rows - row : kRowBlock, scratch.keys,
-                    scratch.values, records, scratch);
-      }
-    } else {
-      for (std::uint32_t row = 0; row < rows; row += kRowBlock) {
-        attend_page(tile, page, row, rows - row < kRowBlock ? rows - row : kRowBlock, keys, values,
+        attend_page(tile, page, row, rows - row < kRowBlock ? rows - row : kRowBlock, pages,
                     records, scratch);
       }
+    };
+    // Many rows share one conversion; a few convert as they read.
+    if (sizeof(B) < sizeof(float) && rows > kRowBlock) {
+      convert(view.keys, std::size_t{tile.layout.head_dim} * kPageTokens, scratch.keys);
+      convert(view.values, std::size_t{tile.layout.value_stride()} * kPageTokens, scratch.values);
+      attend_rows(
+          PageView<float>{scratch.keys, view.key_scales, scratch.values, view.value_scales});
+    } else {
+      attend_rows(view);
     }
   }
   for (std::uint32_t r = 0; r < rows; ++r) {
-    const float* sums = scratch.sums + std::size_t{r} * kSumLanes;
-    records[std::size_t{r} * record + 1] = Simd::sum(Simd::load(sums));
+    records[std::size_t{r} * record + 1] =
+        WideSum::load(scratch.sums + std::size_t{r} * WideSum::kLanes).total();
   }
 }
 
 void attend(const AttentionTile& tile, std::uint32_t split, float* records, std::byte* scratch) {
-  if (tile.layout.precision == KvPrecision::f16) {
-    attend_split<std::uint16_t>(tile, split, records, scratch);
-  } else {
-    attend_split<float>(tile, split, records, scratch);
+  switch (tile.layout.precision) {
+    case KvPrecision::f16:
+      attend_split<std::uint16_t>(tile, split, records, scratch);
+      return;
+    case KvPrecision::f32:
+      attend_split<float>(tile, split, records, scratch);
+      return;
+    case KvPrecision::q8:
+      attend_split<std::int8_t>(tile, split, records, scratch);
+      return;
   }
 }
 

@@ -34,8 +34,7 @@ std::vector<std::string> describe_kernels(const Decoder& decoder, const Executor
     lines.push_back(
         fmt::format("{} prefill: {}", name, kernels.describe(type, format, options.max_rows)));
   }
-  lines.push_back(fmt::format("attention: {}, {} cache, f32 sums", name(isa),
-                              options.kv == KvPrecision::f16 ? "f16" : "f32"));
+  lines.push_back(fmt::format("attention: {}, {} cache, f32 sums", name(isa), name(options.kv)));
   return lines;
 }
 

@@ -1,6 +1,7 @@
 #include "backend/cpu/simd/scalar.h"
 // The algorithms follow the vector type that they are compiled for.
 #include "backend/cpu/attention_impl.h"
+#include "backend/cpu/kv_store_impl.h"
 #include "backend/cpu/row_impl.h"
 
 namespace edgerunner::cpu {

@@ -269,9 +269,18 @@ std::unique_ptr<Executor> make_executor(const Decoder& decoder, const ExecutorOp
 }  // namespace edgerunner::cuda
 
 namespace edgerunner {
+namespace {
+
+void require_cache_precision(const ExecutorOptions& options) {
+  if (options.kv != KvPrecision::q8) return;
+  throw Error(ErrorCode::unsupported, "the cuda backend has no 8-bit cache; use --kv f16 or f32");
+}
+
+}  // namespace
 
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options) {
+  require_cache_precision(options);
   return cuda::make_executor(decoder, options, cuda::WeightSource::file);
 }
 
@@ -281,6 +290,7 @@ bool cuda_available() {
 }
 
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
+  require_cache_precision(options);
   return {cuda::CachePool::bytes(spec, options),
           cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
               (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -32,8 +33,41 @@ std::vector<float> gaussian(std::size_t size, std::mt19937& random) {
   return values;
 }
 
-float in_cache(float value, KvPrecision kv) {
-  return kv == KvPrecision::f16 ? f16_to_f32(f32_to_f16(value)) : value;
+// Heads, [tokens, head_dim], as the cache gives them back.
+std::vector<double> in_cache(const std::vector<float>& heads, const Shape& shape) {
+  std::vector<double> cached(heads.begin(), heads.end());
+  if (shape.kv == KvPrecision::f16) {
+    for (double& value : cached) value = f16_to_f32(f32_to_f16(static_cast<float>(value)));
+  }
+  if (shape.kv != KvPrecision::q8) return cached;
+  for (std::size_t head = 0; head < cached.size(); head += shape.head_dim) {
+    float largest = 0;
+    for (std::uint32_t i = 0; i < shape.head_dim; ++i) {
+      largest = std::max(largest, std::abs(heads[head + i]));
+    }
+    const float inverse = 127.0F / largest;
+    for (std::uint32_t i = 0; i < shape.head_dim; ++i) {
+      cached[head + i] = std::nearbyint(heads[head + i] * inverse) * double{largest / 127.0F};
+    }
+  }
+  return cached;
+}
+
+// Softmax attention of one query over tokens begin to end - 1, in double.
+std::vector<double> plain_attention(const float* query, const std::vector<double>& keys,
+                                    const std::vector<double>& values, std::uint32_t head_dim,
+                                    std::uint32_t begin, std::uint32_t end) {
+  std::vector<double> result(head_dim);
+  double total = 0;
+  for (std::uint32_t p = begin; p < end; ++p) {
+    double score = 0;
+    for (std::uint32_t i = 0; i < head_dim; ++i) score += query[i] * keys[p * head_dim + i];
+    const double weight = std::exp2(score);
+    total += weight;
+    for (std::uint32_t i = 0; i < head_dim; ++i) result[i] += weight * values[p * head_dim + i];
+  }
+  for (double& value : result) value /= total;
+  return result;
 }
 
 // One KV head's cache, its pages in reverse order, each followed by a gap.
@@ -103,18 +137,31 @@ std::vector<float> attend(const VectorKernels& kernels, const AttentionTile& til
   return out;
 }
 
+struct Inputs {
+  std::vector<float> keys;     // [length, head_dim]
+  std::vector<float> values;   // [length, head_dim]
+  std::vector<float> queries;  // [tokens, heads, head_dim]
+
+  explicit Inputs(const Shape& shape) {
+    std::mt19937 random(shape.head_dim * 1000 + shape.start + shape.tokens);
+    const std::uint32_t length = shape.start + shape.tokens;
+    keys = gaussian(std::size_t{length} * shape.head_dim, random);
+    values = gaussian(std::size_t{length} * shape.head_dim, random);
+    // Scores in units of log2 of deviation 3: some weights are large, most are not.
+    queries = gaussian(std::size_t{shape.tokens} * shape.heads * shape.head_dim, random);
+    for (float& q : queries) q *= 3 / std::sqrt(static_cast<float>(shape.head_dim));
+  }
+};
+
 // Runs a shape whole and token by token; returns the largest error of either and checks that they
 // are the same bits.
 double error_of(const VectorKernels& kernels, const Shape& shape) {
-  std::mt19937 random(shape.head_dim * 1000 + shape.start + shape.tokens);
-  const std::uint32_t length = shape.start + shape.tokens;
-  const auto keys = gaussian(std::size_t{length} * shape.head_dim, random);
-  const auto values = gaussian(std::size_t{length} * shape.head_dim, random);
-  // Scores in units of log2 of deviation 3: some weights are large, most are not.
-  auto queries = gaussian(std::size_t{shape.tokens} * shape.heads * shape.head_dim, random);
-  for (float& q : queries) q *= 3 / std::sqrt(static_cast<float>(shape.head_dim));
-  const Cache cache(kernels, shape, keys, values);
+  const Inputs in(shape);
+  const std::vector<float>& queries = in.queries;
+  const Cache cache(kernels, shape, in.keys, in.values);
   const auto whole = attend(kernels, cache.tile(shape, queries, 0, shape.tokens));
+  const auto keys = in_cache(in.keys, shape);
+  const auto values = in_cache(in.values, shape);
 
   double largest = 0;
   for (std::uint32_t t = 0; t < shape.tokens; ++t) {
@@ -124,23 +171,11 @@ double error_of(const VectorKernels& kernels, const Shape& shape) {
     const std::uint32_t end = shape.start + t + 1;
     const std::uint32_t begin = shape.window == 0 || end <= shape.window ? 0 : end - shape.window;
     for (std::uint32_t h = 0; h < shape.heads; ++h) {
-      const float* query = queries.data() + at + h * shape.head_dim;
-      std::vector<double> wanted(shape.head_dim);
-      double total = 0;
-      for (std::uint32_t p = begin; p < end; ++p) {
-        double score = 0;
-        for (std::uint32_t i = 0; i < shape.head_dim; ++i) {
-          score += double{query[i]} * in_cache(keys[p * shape.head_dim + i], shape.kv);
-        }
-        const double weight = std::exp2(score);
-        total += weight;
-        for (std::uint32_t i = 0; i < shape.head_dim; ++i) {
-          wanted[i] += weight * in_cache(values[p * shape.head_dim + i], shape.kv);
-        }
-      }
+      const std::size_t row = at + h * shape.head_dim;
+      const auto wanted =
+          plain_attention(queries.data() + row, keys, values, shape.head_dim, begin, end);
       for (std::uint32_t i = 0; i < shape.head_dim; ++i) {
-        const double got = whole[at + h * shape.head_dim + i];
-        largest = std::max(largest, std::abs(got - wanted[i] / total));
+        largest = std::max(largest, std::abs(whole[row + i] - wanted[i]));
       }
     }
   }
@@ -166,7 +201,7 @@ void expect_small_errors(const std::vector<Shape>& shapes) {
 TEST(Attention, FollowsSoftmaxForEveryHeadDim) {
   std::vector<Shape> shapes;
   for (const std::uint32_t head_dim : {8U, 16U, 32U, 64U, 80U, 96U, 128U, 256U}) {
-    for (const KvPrecision kv : {KvPrecision::f16, KvPrecision::f32}) {
+    for (const KvPrecision kv : {KvPrecision::f16, KvPrecision::f32, KvPrecision::q8}) {
       shapes.push_back({head_dim, 3, 0, 0, 20, kv});
       shapes.push_back({head_dim, 1, 0, 250, 14, kv});
     }
@@ -179,6 +214,7 @@ TEST(Attention, FollowsSoftmaxForEveryLengthTo200) {
   for (std::uint32_t length = 1; length <= 200; ++length) {
     shapes.push_back({16, 2, 0, length - 1, 1, KvPrecision::f16});
     shapes.push_back({16, 3, 0, 0, length < 20 ? length : 20, KvPrecision::f32});
+    shapes.push_back({16, 1, 0, length - 1, 1, KvPrecision::q8});
   }
   expect_small_errors(shapes);
 }
@@ -188,6 +224,7 @@ TEST(Attention, FollowsSoftmaxForEveryGroupOfHeads) {
   for (const std::uint32_t heads : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 12U, 16U}) {
     shapes.push_back({32, heads, 0, 300, 1, KvPrecision::f16});
     shapes.push_back({32, heads, 0, 500, 30, KvPrecision::f16});
+    shapes.push_back({32, heads, 0, 300, 1, KvPrecision::q8});
   }
   expect_small_errors(shapes);
 }
@@ -198,8 +235,82 @@ TEST(Attention, SeesTheWindowAndNoMore) {
     shapes.push_back({16, 2, window, 0, 30, KvPrecision::f16});
     shapes.push_back({16, 2, window, 50, 30, KvPrecision::f32});
     shapes.push_back({16, 2, window, 620, 40, KvPrecision::f16});
+    shapes.push_back({16, 2, window, 620, 40, KvPrecision::q8});
   }
   expect_small_errors(shapes);
+}
+
+// What 8 bits cost. A key's element errs by at most half its scale s = max|k| / 127, so that a
+// score errs by at most d = max over keys of s / 2 * sum|q| (in units of log2). Then every weight's
+// numerator changes by a factor in [2^-d, 2^d], and the weights' absolute changes add up to at most
+// 2 tanh(d ln 2 / 2) <= d ln 2. With the values' own errors of half their scales,
+//   |error| <= max s_v / 2 + d ln 2 max|v|.
+TEST(Attention, AnEightBitCacheErrsWithinItsBound) {
+  for (const std::uint32_t head_dim : {16U, 64U, 80U, 128U}) {
+    const Shape shape{head_dim, 3, 0, 300, 20, KvPrecision::q8};
+    const Inputs in(shape);
+    const std::vector<double> keys(in.keys.begin(), in.keys.end());
+    const std::vector<double> values(in.values.begin(), in.values.end());
+    double largest_key = 0;
+    double largest_value = 0;
+    for (const double key : keys) largest_key = std::max(largest_key, std::abs(key));
+    for (const double value : values) largest_value = std::max(largest_value, std::abs(value));
+    constexpr double kHalfStep = (0.5 + 0x1p-16) / 127;
+    for (const Isa isa : machine_isas()) {
+      const Cache cache(vector_kernels(isa), shape, in.keys, in.values);
+      const auto got = attend(vector_kernels(isa), cache.tile(shape, in.queries, 0, shape.tokens));
+      double worst = 0;  // of the errors' fractions of their bounds
+      for (std::size_t row = 0; row < std::size_t{shape.tokens} * shape.heads; ++row) {
+        const float* query = in.queries.data() + row * head_dim;
+        const auto end = static_cast<std::uint32_t>(shape.start + row / shape.heads + 1);
+        const auto wanted = plain_attention(query, keys, values, head_dim, 0, end);
+        double magnitudes = 0;
+        for (std::uint32_t i = 0; i < head_dim; ++i) magnitudes += std::abs(query[i]);
+        const double score_error = largest_key * kHalfStep * magnitudes;
+        const double bound =
+            largest_value * (kHalfStep + score_error * std::numbers::ln2_v<double>)+1e-5;
+        for (std::uint32_t i = 0; i < head_dim; ++i) {
+          worst = std::max(worst, std::abs(got[row * head_dim + i] - wanted[i]) / bound);
+        }
+      }
+      EXPECT_LE(worst, 1) << "head_dim " << head_dim << " on " << name(isa);
+      fmt::print("head_dim {:3} {:7} at most {:.3f} of the bound\n", head_dim, name(isa), worst);
+    }
+  }
+}
+
+// A token that a row may not see changes nothing, even where it is not a number.
+TEST(Attention, AnEightBitCacheKeepsWhatIsUnseenOut) {
+  const Shape shape{16, 2, 0, 30, 2, KvPrecision::q8};
+  Inputs in(shape);
+  for (const Isa isa : machine_isas()) {
+    const Cache good(vector_kernels(isa), shape, in.keys, in.values);
+    const auto wanted = attend(vector_kernels(isa), good.tile(shape, in.queries, 0, 2));
+    Inputs spoilt = in;
+    spoilt.keys[31 * 16] = NAN;
+    spoilt.values[31 * 16 + 3] = INFINITY;
+    const Cache bad(vector_kernels(isa), shape, spoilt.keys, spoilt.values);
+    const auto got = attend(vector_kernels(isa), bad.tile(shape, in.queries, 0, 2));
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + 32, wanted.begin())) << name(isa);
+    for (std::size_t i = 32; i < 64; ++i) EXPECT_TRUE(std::isnan(got[i])) << name(isa);
+  }
+}
+
+TEST(Attention, GivesTheSameBitsOnEveryInstructionSet) {
+  for (const KvPrecision kv : {KvPrecision::f16, KvPrecision::f32, KvPrecision::q8}) {
+    for (const std::uint32_t head_dim : {8U, 64U, 80U}) {
+      const Shape shape{head_dim, 3, 0, 290, 20, kv};
+      const Inputs in(shape);
+      std::vector<float> first;
+      for (const Isa isa : machine_isas()) {
+        const Cache cache(vector_kernels(isa), shape, in.keys, in.values);
+        const auto got =
+            attend(vector_kernels(isa), cache.tile(shape, in.queries, 0, shape.tokens));
+        if (first.empty()) first = got;
+        EXPECT_TRUE(got == first) << name(isa) << ", head_dim " << head_dim;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ const Case kCases[] = {
      {.heads = 4, .kv_heads = 4, .head_dim = 16, .window = 100, .type = ElementType::bf16},
      Precision::fast,
      KvPrecision::f16},
+    {"Q8_0 fast, 8-bit cache, 5 heads a KV head",
+     {.heads = 10, .kv_heads = 2, .head_dim = 32, .dim = 64, .type = ElementType::q8_0},
+     Precision::fast,
+     KvPrecision::q8},
 };
 
 constexpr std::uint32_t kPages = 64;
@@ -84,6 +88,20 @@ TEST(CpuBits, ChunksOfAnySizeGiveTheSame) {
                   fmt::format("chunks of {}", chunk));
     }
   });
+}
+
+TEST(CpuBits, EveryInstructionSetGivesTheSame) {
+  for (const Case& c : kCases) {
+    const RandomDecoder model(c.shape);
+    const auto tokens = model.tokens(150, 6);
+    LogitRows first;
+    for (const Isa isa : machine_isas()) {
+      const LogitRows rows =
+          run(*make(model, c, isa, 2), c.shape.vocab, tokens, 100, page_range(0, kPagesEach));
+      if (first.empty()) first = rows;
+      expect_same(rows, first, fmt::format("{} on {}", c.name, name(isa)));
+    }
+  }
 }
 
 TEST(CpuBits, AnyNumberOfThreadsGivesTheSame) {

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "backend/cpu/cpu_executor.h"
 #include "support/machine_isas.h"
 #include "support/model_fixture.h"
@@ -51,6 +54,48 @@ TEST(CpuFixtures, FastIsWithinItsBounds) {
       fmt::print("{:24} {:5} fast {:7} {:.1e} of the peak\n", model, fixture.weight_type, name(isa),
                  error);
       EXPECT_LE(error, bound) << model << " on " << name(isa);
+    }
+  }
+}
+
+// Mean Kullback-Leibler divergence over a fixture's prompt, in nats.
+double mean_divergence(Executor& wanted, Executor& got, const ModelFixture& fixture) {
+  const std::uint32_t vocab = fixture.decoder.spec.vocab_size;
+  const auto p = SequenceRunner(wanted, vocab).feed(fixture.prompt, 512);
+  const auto q = SequenceRunner(got, vocab).feed(fixture.prompt, 512);
+  const auto log_sum = [](const std::vector<float>& logits) {
+    const double top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit - top);
+    return top + std::log(sum);
+  };
+  double total = 0;
+  for (std::size_t row = 0; row < p.size(); ++row) {
+    const double p_sum = log_sum(p[row]);
+    const double q_sum = log_sum(q[row]);
+    for (std::size_t i = 0; i < vocab; ++i) {
+      const double log_p = p[row][i] - p_sum;
+      total += std::exp(log_p) * (log_p - (q[row][i] - q_sum));
+    }
+  }
+  return total / static_cast<double>(p.size());
+}
+
+// The cache's rounding alone: everything else is f32. Keys and values of 8 bits cost what
+// activations of 8 bits do.
+TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  for (const std::string& model : supported_fixtures()) {
+    const ModelFixture fixture = load_fixture(model);
+    for (const Isa isa : machine_isas()) {
+      const auto exact = make(fixture, Precision::exact, KvPrecision::f32, isa);
+      const auto q8 = make(fixture, Precision::exact, KvPrecision::q8, isa);
+      const double error = largest_error(*q8, fixture, 512);
+      const double divergence = mean_divergence(*exact, *q8, fixture);
+      fmt::print("{:24} {:5} 8-bit cache {:7} {:.1e} of the peak, divergence {:.1e}\n", model,
+                 fixture.weight_type, name(isa), error, divergence);
+      EXPECT_LE(error, 2.5e-2) << model << " on " << name(isa);
+      EXPECT_LE(divergence, 5e-4) << model << " on " << name(isa);
     }
   }
 }

@@ -109,7 +109,7 @@ TEST(VectorKernels, TheCacheClampsWhatAHalfCannotHold) {
     std::vector<std::uint16_t> block(layout.bytes() / 2);
     vector_kernels(isa).store_values(values, 8, 1, 3, layout,
                                      reinterpret_cast<std::byte*>(block.data()));
-    const std::uint16_t* stored = block.data() + layout.key_bytes() / 2 + 3 * 16;
+    const std::uint16_t* stored = block.data() + layout.values() / 2 + 3 * 16;
     EXPECT_EQ(stored[0], 0x7BFF);
     EXPECT_EQ(stored[1], 0xFBFF);
     EXPECT_EQ(stored[2], 0x7BFF);
@@ -119,6 +119,56 @@ TEST(VectorKernels, TheCacheClampsWhatAHalfCannotHold) {
     EXPECT_EQ(stored[6], 0x7BFF);
     EXPECT_GT(stored[7] & 0x7FFF, 0x7C00) << "not a number stays so, " << name(isa);
     EXPECT_EQ(stored[8], 0) << "the pad stays zero";
+  }
+}
+
+TEST(VectorKernels, TheEightBitCacheRoundsToNearestWithinAHeadsScale) {
+  for (const std::uint32_t head_dim : {8U, 64U, 80U, 256U}) {
+    const KvHeadLayout layout{head_dim, KvPrecision::q8};
+    std::vector<float> values = gaussian(head_dim, head_dim);
+    values[head_dim / 2] = 20.0F;  // an outlier sets the scale of all
+    std::vector<std::byte> first;
+    for (const Isa isa : machine_isas()) {
+      std::vector<std::byte> block(layout.bytes());
+      std::vector<std::byte> scratch(attention_scratch_bytes(head_dim, 1));
+      vector_kernels(isa).store_keys(values.data(), head_dim, 1, 5, layout, block.data(),
+                                     scratch.data());
+      vector_kernels(isa).store_values(values.data(), head_dim, 1, 7, layout, block.data());
+      const auto* keys = reinterpret_cast<const std::int8_t*>(block.data());
+      const auto* stored = reinterpret_cast<const std::int8_t*>(block.data() + layout.values());
+      const float key_scale = reinterpret_cast<const float*>(block.data() + layout.key_scales())[5];
+      const float value_scale =
+          reinterpret_cast<const float*>(block.data() + layout.value_scales())[7];
+      EXPECT_EQ(key_scale, 20.0F / 127) << name(isa);
+      EXPECT_EQ(value_scale, 20.0F / 127) << name(isa);
+      for (std::uint32_t i = 0; i < head_dim; ++i) {
+        const int code = keys[i * kPageTokens + 5];
+        EXPECT_EQ(code, stored[7 * layout.value_stride() + i]);
+        EXPECT_LE(std::abs(static_cast<double>(key_scale) * code - values[i]),
+                  key_scale * (0.5 + 0x1p-16))
+            << name(isa);
+      }
+      if (first.empty()) first = block;
+      EXPECT_TRUE(block == first) << name(isa) << " differs";
+    }
+  }
+}
+
+TEST(VectorKernels, TheEightBitCacheMarksAHeadThatIsNotFinite) {
+  const KvHeadLayout layout{8, KvPrecision::q8};
+  for (const Isa isa : machine_isas()) {
+    for (const float odd : {INFINITY, -INFINITY, NAN}) {
+      const float values[8] = {1, 2, odd, 3, 4, 5, 6, 7};
+      std::vector<std::byte> block(layout.bytes());
+      vector_kernels(isa).store_values(values, 8, 1, 3, layout, block.data());
+      EXPECT_TRUE(
+          std::isnan(reinterpret_cast<const float*>(block.data() + layout.value_scales())[3]));
+    }
+    const float tiny[8] = {0x1p-140F, -0x1p-130F};
+    std::vector<std::byte> block(layout.bytes(), std::byte{0x55});
+    vector_kernels(isa).store_values(tiny, 8, 1, 0, layout, block.data());
+    EXPECT_EQ(*reinterpret_cast<const float*>(block.data() + layout.value_scales()), 0.0F);
+    EXPECT_EQ(block[layout.values()], std::byte{0}) << name(isa);
   }
 }
 

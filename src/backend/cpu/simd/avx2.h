@@ -19,11 +19,22 @@ struct Simd {
   static Vector load(const std::uint16_t* from) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
+  static Vector load(const std::int8_t* from) {
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+  }
   static void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
   // Rounds to the nearest half, ties to even.
   static void store(std::uint16_t* to, Vector x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                      _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  // x is whole, from -128 to 127.
+  static void store(std::int8_t* to, Vector x) {
+    const __m256i whole = _mm256_cvtps_epi32(x);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
   }
   static Vector broadcast(float x) { return _mm256_set1_ps(x); }
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
@@ -34,6 +45,7 @@ struct Simd {
   // min and max give b where a is not a number.
   static Vector min(Vector a, Vector b) { return _mm256_min_ps(a, b); }
   static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+  static Vector absolute(Vector x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
   static Vector round(Vector x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }

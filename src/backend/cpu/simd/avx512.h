@@ -19,11 +19,19 @@ struct Simd {
   static Vector load(const std::uint16_t* from) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  static Vector load(const std::int8_t* from) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  }
   static void store(float* to, Vector x) { _mm512_storeu_ps(to, x); }
   // Rounds to the nearest half, ties to even.
   static void store(std::uint16_t* to, Vector x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                         _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  // x is whole, from -128 to 127.
+  static void store(std::int8_t* to, Vector x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
@@ -34,6 +42,7 @@ struct Simd {
   // min and max give b where a is not a number.
   static Vector min(Vector a, Vector b) { return _mm512_min_ps(a, b); }
   static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  static Vector absolute(Vector x) { return _mm512_abs_ps(x); }
   static Vector round(Vector x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }

@@ -3,6 +3,7 @@
 #include <arm_neon.h>
 
 #include <cstdint>
+#include <cstring>
 
 // Four floats, for the algorithms that are written once over `Simd`. Needs no more than the base
 // architecture of arm64.
@@ -19,10 +20,23 @@ struct Simd {
   static Vector load(const std::uint16_t* from) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
   }
+  static Vector load(const std::int8_t* from) {
+    std::int32_t four = 0;
+    std::memcpy(&four, from, sizeof(four));
+    const int16x8_t words = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(words)));
+  }
   static void store(float* to, Vector x) { vst1q_f32(to, x); }
   // Rounds to the nearest half, ties to even.
   static void store(std::uint16_t* to, Vector x) {
     vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(x)));
+  }
+  // x is whole, from -128 to 127.
+  static void store(std::int8_t* to, Vector x) {
+    const int16x4_t words = vmovn_s32(vcvtq_s32_f32(x));
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+    const std::int32_t four = vget_lane_s32(vreinterpret_s32_s8(bytes), 0);
+    std::memcpy(to, &four, sizeof(four));
   }
   static Vector broadcast(float x) { return vdupq_n_f32(x); }
   static Vector add(Vector a, Vector b) { return vaddq_f32(a, b); }
@@ -33,6 +47,7 @@ struct Simd {
   // min and max give b where a is not a number; the machine's own would give a.
   static Vector min(Vector a, Vector b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
   static Vector max(Vector a, Vector b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+  static Vector absolute(Vector x) { return vabsq_f32(x); }
   static Vector round(Vector x) { return vrndnq_f32(x); }
   // x * 2^n where exponent >= least, else 0; n whole and at least -125, x in [0.5, 2].
   static Vector scale_by_power(Vector x, Vector n, Vector exponent, Vector least) {

@@ -6,8 +6,8 @@
 
 #include "base/half.h"
 
-// Four floats in portable C++, for the algorithms that are written once over `Simd`. Products and
-// sums round apart: without the machine's instruction a fused multiply-add is a slow library call.
+// Four floats in portable C++, for the algorithms that are written once over `Simd`. A fused
+// multiply-add is a library call here: slow, but the bits are those of the other sets.
 namespace edgerunner::cpu {
 namespace {
 
@@ -31,11 +31,18 @@ struct Simd {
   static Vector load(const std::uint16_t* from) {
     return each([&](int i) { return f16_to_f32(from[i]); });
   }
+  static Vector load(const std::int8_t* from) {
+    return each([&](int i) { return static_cast<float>(from[i]); });
+  }
   static void store(float* to, Vector x) {
     for (int i = 0; i < kLanes; ++i) to[i] = x.lane[i];
   }
   static void store(std::uint16_t* to, Vector x) {
     for (int i = 0; i < kLanes; ++i) to[i] = f32_to_f16(x.lane[i]);
+  }
+  // x is whole, from -128 to 127.
+  static void store(std::int8_t* to, Vector x) {
+    for (int i = 0; i < kLanes; ++i) to[i] = static_cast<std::int8_t>(x.lane[i]);
   }
   static Vector broadcast(float x) {
     return each([&](int) { return x; });
@@ -53,7 +60,7 @@ struct Simd {
     return each([&](int i) { return a.lane[i] / b.lane[i]; });
   }
   static Vector fma(Vector a, Vector b, Vector c) {
-    return each([&](int i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
+    return each([&](int i) { return std::fma(a.lane[i], b.lane[i], c.lane[i]); });
   }
   // min and max give b where a is not a number.
   static Vector min(Vector a, Vector b) {
@@ -61,6 +68,9 @@ struct Simd {
   }
   static Vector max(Vector a, Vector b) {
     return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static Vector absolute(Vector x) {
+    return each([&](int i) { return std::abs(x.lane[i]); });
   }
   static Vector round(Vector x) {  // |x| < 2^22: adding 1.5 * 2^23 leaves no place for a fraction
     return each([&](int i) { return (x.lane[i] + 0x1.8p23F) - 0x1.8p23F; });

@@ -59,6 +59,8 @@ struct ExecutorInfo {
   int threads = 1;
 };
 
+class TokenChooser;
+
 // A loaded model, ready to run: owns the KV pages and all scratch, allocates nothing after
 // construction. One forward pass at a time; the caller serialises. Keys and values of the batch's
 // rows are written to the cache; the logits of a row depend on its sequence's tokens alone, to the
@@ -79,6 +81,9 @@ class Executor {
 
   // How to see where its time goes; null where the backend has no timers.
   virtual Profilable* profilable() { return nullptr; }
+
+  // How to have tokens chosen where the logits are; null where the caller chooses.
+  virtual TokenChooser* chooser() { return nullptr; }
 };
 
 // Bytes that an executor will allocate, computed without allocating, for the check before loading.

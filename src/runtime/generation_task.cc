@@ -65,9 +65,18 @@ void GenerationTask::start(std::uint32_t reused) {
   to_compute_ = static_cast<std::uint32_t>(tokens_.size()) - reused;
 }
 
+std::optional<Task::Wish> GenerationTask::wish() const {
+  const auto room = limits_.context + 1 - static_cast<std::uint32_t>(tokens_.size());
+  const std::uint32_t most =
+      options_.max_tokens > 0 ? std::min(room, options_.max_tokens - sampled_) : room;
+  return Wish{&options_.sampling, next_index(), most};
+}
+
 Task::Step GenerationTask::advance(std::span<float> logits) {
-  const std::uint64_t index = std::uint64_t{summary_.prompt_tokens} + sampled_;
-  const TokenId token = sampler_.sample(logits, tokens_, index);
+  return take(sampler_.sample(logits, tokens_, next_index()));
+}
+
+Task::Step GenerationTask::take(TokenId token) {
   ++sampled_;
   measure();
   if (ends(token)) return finish(FinishReason::stop);

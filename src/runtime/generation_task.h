@@ -40,6 +40,8 @@ class GenerationTask : public Task {
   std::span<const TokenId> tokens() const override { return tokens_; }
   bool cancelled() const override;
   void start(std::uint32_t reused) override;
+  std::optional<Wish> wish() const override;
+  Step take(TokenId token) override;
   Step advance(std::span<float> logits) override;
   void cancel() noexcept override;
   void fail(const std::exception_ptr& error) noexcept override;
@@ -49,6 +51,7 @@ class GenerationTask : public Task {
 
   void check(std::span<const TokenId> prompt) const;
   std::string text_of(TokenId token);
+  std::uint64_t next_index() const { return std::uint64_t{summary_.prompt_tokens} + sampled_; }
   bool ends(TokenId token) const;
   void measure();
   void emit(std::string piece);

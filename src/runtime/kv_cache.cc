@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "runtime/random.h"
+#include "base/random.h"
 
 namespace edgerunner {
 namespace {

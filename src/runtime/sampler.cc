@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <numeric>
 
+#include "base/exponential.h"
+#include "base/random.h"
 #include "edgerunner/error.h"
 #include "runtime/arg_max.h"
-#include "runtime/exponential.h"
-#include "runtime/random.h"
 
 namespace edgerunner {
 namespace {

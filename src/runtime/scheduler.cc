@@ -1,6 +1,7 @@
 #include "runtime/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -183,7 +184,36 @@ void Scheduler::postpone(std::size_t index) {
   waiting_.insert(place, std::move(entry));
 }
 
+// Lists how the rows that end a sequence want their tokens chosen; returns how many tokens the
+// backend shall choose at once, and gets the pages for them. 0: the rows' logits are wanted.
+std::uint32_t Scheduler::plan_choices(std::span<Entry* const> entries) {
+  TokenChooser* const chooser = executor_.chooser();
+  if (chooser == nullptr) return 0;
+  choices_.clear();
+  bool decoding = true;
+  std::uint32_t most = chooser->most_steps();
+  for (const Entry* entry : entries) {
+    const auto all = entry->task->tokens();
+    decoding = decoding && entry->rows == 1;
+    if (entry->cache.length() + entry->rows < all.size()) {
+      decoding = false;
+      continue;
+    }
+    const std::optional<Task::Wish> wish = entry->task->wish();
+    if (!wish || entry->wants_logits || !chooser->can_choose(*wish->sampling)) return 0;
+    choices_.push_back({wish->sampling, all, wish->index});
+    most = std::min(most, wish->most);
+  }
+  if (choices_.empty()) return 0;
+  const std::uint32_t steps = decoding ? burst_.next(most) : 1;
+  for (Entry* entry : entries) {
+    if (steps > 1 && !cache_.reserve(entry->cache, steps)) return 1;
+  }
+  return steps;
+}
+
 void Scheduler::run(std::span<Entry* const> entries) {
+  const std::uint32_t steps = plan_choices(entries);
   tokens_.clear();
   slices_.clear();
   logit_rows_.clear();
@@ -199,8 +229,17 @@ void Scheduler::run(std::span<Entry* const> entries) {
   }
   const std::span<float> logits =
       std::span(logits_).first(logit_rows_.size() * options_.vocab_size);
+  const Batch batch{.tokens = tokens_, .sequences = slices_, .logit_rows = logit_rows_};
   try {
-    executor_.forward({.tokens = tokens_, .sequences = slices_, .logit_rows = logit_rows_}, logits);
+    if (steps > 0) {
+      chosen_.resize(std::size_t{steps} * choices_.size());
+      const auto begin = std::chrono::steady_clock::now();
+      executor_.chooser()->choose(batch, choices_, steps, chosen_);
+      const bool decoding = tokens_.size() == entries.size();
+      if (decoding) burst_.took(steps, std::chrono::steady_clock::now() - begin);
+    } else {
+      executor_.forward(batch, logits);
+    }
   } catch (...) {
     if (entries.size() == 1) {
       fail(*entries[0], std::current_exception());
@@ -212,8 +251,15 @@ void Scheduler::run(std::span<Entry* const> entries) {
   std::size_t row = 0;
   for (Entry* entry : entries) {
     const auto all = entry->task->tokens();
-    cache_.commit(entry->cache, all.subspan(entry->cache.length(), entry->rows));
+    const auto computed = all.subspan(entry->cache.length(), entry->rows);
+    if (steps > 0 && entry->cache.length() + entry->rows == all.size()) {
+      cache_.commit(entry->cache, computed.first(computed.size() - 1));
+      take(*entry, row++, steps);
+      continue;
+    }
+    cache_.commit(entry->cache, computed);
     if (entry->cache.length() < all.size()) continue;
+    entry->wants_logits = false;
     deliver(*entry, logits.subspan(row++ * options_.vocab_size, options_.vocab_size));
   }
 }
@@ -223,19 +269,43 @@ void Scheduler::run_each_alone(std::span<Entry* const> entries) {
   for (Entry* const entry : entries) run(std::span(&entry, 1));
 }
 
-void Scheduler::deliver(Entry& entry, std::span<float> logits) {
-  Task::Step step = Task::Step::done;
-  try {
-    step = entry.task->advance(logits);
-    if (step == Task::Step::restart) {
-      cache_.release(entry.cache);
-      cache_.acquire(entry.cache, entry.task->tokens());
+// Hands over the tokens chosen for a row as long as the task goes on. The keys and values of those
+// that it doesn't want are never committed: the next forward pass writes over them.
+void Scheduler::take(Entry& entry, std::size_t row, std::uint32_t steps) {
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    const TokenId token = chosen_[step * choices_.size() + row];
+    if (token == kNoToken) {
+      entry.wants_logits = true;  // of the last token, which is computed again
+      return;
     }
+    Task::Step next = Task::Step::done;
+    try {
+      cache_.commit(entry.cache, entry.task->tokens().last(1));
+      next = entry.task->take(token);
+      follow(entry, next);
+    } catch (...) {
+      fail(entry, std::current_exception());
+      return;
+    }
+    if (next != Task::Step::append) return;
+  }
+}
+
+void Scheduler::deliver(Entry& entry, std::span<float> logits) {
+  try {
+    follow(entry, entry.task->advance(logits));
   } catch (...) {
     fail(entry, std::current_exception());
-    return;
   }
-  if (step == Task::Step::done) retire(entry);
+}
+
+void Scheduler::follow(Entry& entry, Task::Step step) {
+  if (step == Task::Step::restart) {
+    cache_.release(entry.cache);
+    cache_.acquire(entry.cache, entry.task->tokens());
+  } else if (step == Task::Step::done) {
+    retire(entry);
+  }
 }
 
 void Scheduler::retire(Entry& entry) {

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "backend/executor.h"
+#include "backend/token_chooser.h"
+#include "runtime/burst_length.h"
 #include "runtime/kv_cache.h"
 #include "runtime/task.h"
 
@@ -53,7 +55,8 @@ class Scheduler {
     std::uint64_t number = 0;  // in order of submission
     bool started = false;
     KvCache::Sequence cache;
-    std::uint32_t rows = 0;  // in the coming forward pass
+    std::uint32_t rows = 0;     // in the coming forward pass
+    bool wants_logits = false;  // the backend could not choose its next token
   };
 
   void work();
@@ -64,8 +67,12 @@ class Scheduler {
   void share_prefill();
   void secure_pages();
   void run(std::span<Entry* const> entries);
+  std::uint32_t plan_choices(std::span<Entry* const> entries);
+  void choose(std::span<Entry* const> entries, std::uint32_t steps);
+  void take(Entry& entry, std::size_t row, std::uint32_t steps);
   void run_each_alone(std::span<Entry* const> entries);
   void deliver(Entry& entry, std::span<float> logits);
+  void follow(Entry& entry, Task::Step step);
   void retire(Entry& entry);
   void fail(Entry& entry, const std::exception_ptr& error);
   void postpone(std::size_t index);
@@ -82,6 +89,9 @@ class Scheduler {
   std::vector<SequenceSlice> slices_;
   std::vector<std::uint32_t> logit_rows_;
   std::vector<float> logits_;  // [max_sequences, vocab_size]
+  std::vector<TokenChoice> choices_;
+  std::vector<TokenId> chosen_;  // [steps, rows that want a token]
+  BurstLength burst_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 
+#include "edgerunner/sampling.h"
 #include "edgerunner/types.h"
 
 namespace edgerunner {
 
 // A sequence that a scheduler brings forward: it computes the tokens, hands over the logits after
 // the last, and goes on as the task decides. Everything is called on the scheduler's thread, except
-// that `fail` is called by Scheduler::submit where the scheduler has stopped. One of advance (with
-// Step::done), cancel and fail is the last call.
+// that `fail` is called by Scheduler::submit where the scheduler has stopped. One of advance or
+// take (with Step::done), cancel and fail is the last call.
 class Task {
  public:
   enum class Step {
@@ -27,6 +29,18 @@ class Task {
 
   // Computing begins; the first `reused` tokens were found in the cache. Called once.
   virtual void start(std::uint32_t reused) = 0;
+
+  // How the token after the last is to be chosen, told so that a backend may do it where the logits
+  // are. Nullopt: the task wants the logits.
+  struct Wish {
+    const SamplingOptions* sampling;
+    std::uint64_t index;  // of the token in its sequence
+    std::uint32_t most;  // tokens that the task may take from here on, and its context has room for
+  };
+  virtual std::optional<Wish> wish() const { return std::nullopt; }
+
+  // The token after the last, chosen as wished.
+  virtual Step take(TokenId /*token*/) { return Step::done; }
 
   // Logits after the last token, [vocab_size], to be used as scratch. What it throws ends this task
   // alone.

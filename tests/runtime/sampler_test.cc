@@ -12,8 +12,8 @@
 #include <string>
 
 #include "edgerunner/error.h"
-#include "runtime/exponential.h"
-#include "runtime/random.h"
+#include "base/exponential.h"
+#include "base/random.h"
 
 namespace edgerunner {
 namespace {

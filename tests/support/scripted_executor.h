@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <stdexcept>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "backend/executor.h"
+#include "backend/token_chooser.h"
+#include "runtime/sampler.h"
 
 namespace edgerunner::test {
 
@@ -81,6 +84,12 @@ class ScriptedExecutor : public Executor {
 
   const ExecutorInfo& info() const override { return info_; }
   const ExecutorOptions& options() const override { return options_; }
+  TokenChooser* chooser() override { return chooser_.get(); }
+
+  // From now on tokens can be chosen here, by the runtime's Sampler.
+  void choose_tokens() { chooser_ = std::make_unique<Chooser>(*this); }
+  std::function<bool(std::uint64_t index)> leaves_to_caller;  // of the token with this index
+  std::vector<std::uint32_t> bursts;                          // steps of each call of choose()
 
   // What was run so far; may be called while it runs.
   std::vector<Pass> passes() const {
@@ -93,6 +102,46 @@ class ScriptedExecutor : public Executor {
   int copies = 0;
 
  private:
+  class Chooser : public TokenChooser {
+   public:
+    explicit Chooser(ScriptedExecutor& executor) : executor_(executor) {}
+    bool can_choose(const SamplingOptions& options) const override {
+      return options.logit_bias.size() < 2;
+    }
+    std::uint32_t most_steps() const override { return 5; }
+
+    void choose(const Batch& batch, std::span<const TokenChoice> choices, std::uint32_t steps,
+                std::span<TokenId> tokens) override {
+      executor_.bursts.push_back(steps);
+      const std::uint32_t vocab = executor_.vocab_size_;
+      std::vector<float> logits(choices.size() * vocab);
+      std::vector<TokenId> rows(batch.tokens.begin(), batch.tokens.end());
+      std::vector<SequenceSlice> slices(batch.sequences.begin(), batch.sequences.end());
+      std::vector<std::vector<TokenId>> histories;
+      for (const TokenChoice& choice : choices) {
+        histories.emplace_back(choice.history.begin(), choice.history.end());
+      }
+      for (std::uint32_t step = 0; step < steps; ++step) {
+        executor_.forward({rows, slices, batch.logit_rows}, logits);
+        for (std::size_t i = 0; i < choices.size(); ++i) {
+          const std::uint64_t index = choices[i].index + step;
+          TokenId& token = tokens[step * choices.size() + i];
+          token = Sampler(*choices[i].sampling, vocab)
+                      .sample(std::span(logits).subspan(i * vocab, vocab), histories[i], index);
+          histories[i].push_back(token);
+          if (steps > 1) {
+            rows[i] = token;
+            ++slices[i].start;
+          }
+          if (executor_.leaves_to_caller && executor_.leaves_to_caller(index)) token = kNoToken;
+        }
+      }
+    }
+
+   private:
+    ScriptedExecutor& executor_;
+  };
+
   TokenId& cell(const SequenceSlice& slice, std::uint32_t position) {
     const PageId page = slice.pages[position / kPageTokens];
     return cells_[std::size_t{page} * kPageTokens + position % kPageTokens];
@@ -120,6 +169,7 @@ class ScriptedExecutor : public Executor {
   Script script_;
   ExecutorOptions options_;
   ExecutorInfo info_;
+  std::unique_ptr<Chooser> chooser_;
   std::vector<TokenId> cells_;  // [pages, kPageTokens]
   mutable std::mutex mutex_;
   std::vector<Pass> passes_;

@@ -22,6 +22,7 @@ struct ScriptedModelOptions {
   std::vector<std::string> pieces;  // tokens from ScriptedTokenizer::kFirstPiece on
   bool tokenizer = true;
   std::function<void(const Batch&)> before_forward;
+  bool chooses_tokens = false;  // as a backend does that samples itself
 };
 
 // A model whose output a script dictates, and a view of its executor.
@@ -50,6 +51,7 @@ struct ScriptedModel {
     auto executor = std::make_unique<ScriptedExecutor>(info.vocab_size, std::move(script), limits,
                                                        options.window);
     executor->before_forward = options.before_forward;
+    if (options.chooses_tokens) executor->choose_tokens();
     ScriptedExecutor* view = executor.get();
     SchedulerOptions scheduling;
     scheduling.vocab_size = info.vocab_size;

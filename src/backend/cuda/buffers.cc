@@ -104,7 +104,7 @@ std::uint64_t BatchUpload::bytes(const ExecutorOptions& options) {
   return options.max_rows * (6 + pages_per_sequence(options)) * sizeof(std::uint32_t);
 }
 
-DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
+DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::uint32_t further) {
   auto* const host = host_.as<std::uint32_t>();
   std::uint32_t* const positions = host + max_rows_;
   std::uint32_t* const page_offsets = positions + max_rows_;
@@ -124,7 +124,7 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
       positions[row] = slice.start + i;
       page_offsets[row] = page_count;
     }
-    const std::uint32_t used = (slice.start + slice.rows - 1) / kPageTokens + 1;
+    const std::uint32_t used = pages_for(slice.start + slice.rows + further);
     std::copy_n(slice.pages.begin(), used, pages + page_count);
     page_count += used;
   }
@@ -136,6 +136,10 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream) {
   return {reinterpret_cast<const TokenId*>(device), device + max_rows_, device + 2 * max_rows_,
           device + 6 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
 }
+
+TokenId* BatchUpload::tokens() const { return device_.as<TokenId>(); }
+
+std::uint32_t* BatchUpload::positions() const { return device_.as<std::uint32_t>() + max_rows_; }
 
 const std::uint32_t* BatchUpload::logit_rows() const {
   return device_.as<std::uint32_t>() + 3 * max_rows_;

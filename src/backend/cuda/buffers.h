@@ -72,8 +72,11 @@ class BatchUpload {
   BatchUpload(const ExecutorOptions& options, std::uint32_t tile_rows);
   static std::uint64_t bytes(const ExecutorOptions& options);
 
-  // The returned batch's arrays hold the batch once `stream` has come so far.
-  DeviceBatch upload(const Batch& batch, cudaStream_t stream);
+  // The returned batch's arrays hold the batch once `stream` has come so far. The page tables reach
+  // `further` positions past the rows.
+  DeviceBatch upload(const Batch& batch, cudaStream_t stream, std::uint32_t further = 0);
+  TokenId* tokens() const;  // of the batch, as the next
+  std::uint32_t* positions() const;
   const std::uint32_t* logit_rows() const;  // [logit rows of the batch]
   const RowTile* tiles() const;             // [tile_count]
   std::uint32_t tile_count() const { return tile_count_; }

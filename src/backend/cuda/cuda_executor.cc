@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "backend/cuda/buffers.h"
+#include "backend/cuda/choice_settings.h"
+#include "backend/cuda/chooser.h"
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/ops.h"
 #include "edgerunner/error.h"
@@ -14,7 +16,7 @@
 namespace edgerunner::cuda {
 namespace {
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public Executor, public TokenChooser {
  public:
   CudaExecutor(const Decoder& decoder, const ExecutorOptions& options, WeightSource source)
       : spec_(decoder.spec),
@@ -24,6 +26,7 @@ class CudaExecutor final : public Executor {
         cache_(decoder.spec, options),
         scratch_(decoder.spec, options),
         upload_(options, attention_tile_rows(decoder.spec)),
+        chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
         inverse_frequencies_(spec_.rope.inverse_frequencies.size() * sizeof(double)) {
     check(cudaMemcpy(inverse_frequencies_.as<double>(), spec_.rope.inverse_frequencies.data(),
@@ -50,13 +53,7 @@ class CudaExecutor final : public Executor {
     check_batch(batch, spec_, options_, logits.size());
     const DeviceBatch rows = upload_.upload(batch, stream_);
     const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
-    if (decode_ && rows.rows == 1) {
-      decode_->launch({rows.tokens, rows.positions, rows.pages,
-                       wanted == 0 ? nullptr : scratch_.logits.as<float>()},
-                      stream_);
-    } else {
-      run(rows, wanted);
-    }
+    compute(rows, wanted);
     if (wanted != 0) {
       check(cudaMemcpyAsync(logits_.as<float>(), scratch_.logits.as<float>(),
                             std::size_t{wanted} * spec_.vocab_size * sizeof(float),
@@ -67,6 +64,29 @@ class CudaExecutor final : public Executor {
     stream_.synchronize();
     std::memcpy(logits.data(), logits_.as<float>(),
                 std::size_t{wanted} * spec_.vocab_size * sizeof(float));
+  }
+
+  TokenChooser* chooser() override { return this; }
+  bool can_choose(const SamplingOptions& options) const override { return can_choose_by(options); }
+  std::uint32_t most_steps() const override { return kMostSteps; }
+
+  void choose(const Batch& batch, std::span<const TokenChoice> choices, std::uint32_t steps,
+              std::span<TokenId> tokens) override {
+    const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
+    check_batch(batch, spec_, options_, std::size_t{wanted} * spec_.vocab_size);
+    check_steps(batch, choices.size(), steps, tokens.size());
+    const DeviceBatch rows = upload_.upload(batch, stream_, steps - 1);
+    chooser_.begin(choices, scratch_.logits.as<float>(), stream_);
+    const bool goes_on = steps > 1;
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      compute(rows, wanted);
+      chooser_.launch(step, goes_on ? upload_.tokens() : nullptr,
+                      goes_on ? upload_.positions() : nullptr, stream_);
+    }
+    const std::span<const TokenId> chosen = chooser_.fetch(steps, stream_);
+    check(cudaGetLastError(), "starting a forward pass");
+    stream_.synchronize();
+    std::copy(chosen.begin(), chosen.end(), tokens.begin());
   }
 
   void copy_page(PageId from, PageId to, std::uint32_t tokens) override {
@@ -100,6 +120,35 @@ class CudaExecutor final : public Executor {
                       static_cast<double>(device.total_bytes) / kMiB));
     }
     return device;
+  }
+
+  void check_steps(const Batch& batch, std::size_t choices, std::uint32_t steps,
+                   std::size_t tokens) const {
+    const auto require = [](bool ok, const char* what) {
+      if (!ok) throw Error(ErrorCode::invalid_argument, fmt::format("choosing tokens: {}", what));
+    };
+    require(choices == batch.logit_rows.size() && choices > 0, "a choice for each row of logits");
+    require(steps > 0 && steps <= kMostSteps, "steps are out of range");
+    require(tokens == choices * steps, "room for a token of each row and step");
+    if (steps == 1) return;
+    require(choices == batch.tokens.size(), "several steps want the logits of every row");
+    for (const SequenceSlice& slice : batch.sequences) {
+      require(slice.rows == 1, "several steps take one row of a sequence");
+      const std::uint32_t end = slice.start + steps;
+      require(end <= options_.max_context && pages_for(end) <= slice.pages.size(),
+              "a page table is too short for the steps");
+    }
+  }
+
+  // A forward pass; leaves the logits of the `wanted` rows on the device.
+  void compute(const DeviceBatch& rows, std::uint32_t wanted) {
+    if (decode_ && rows.rows == 1) {
+      decode_->launch({rows.tokens, rows.positions, rows.pages,
+                       wanted == 0 ? nullptr : scratch_.logits.as<float>()},
+                      stream_);
+    } else {
+      run(rows, wanted);
+    }
   }
 
   // A forward pass of any number of rows, an operation a kernel; leaves the logits on the device.
@@ -254,6 +303,7 @@ class CudaExecutor final : public Executor {
   Scratch scratch_;
   std::optional<HalfScratch> half_;
   BatchUpload upload_;
+  Chooser chooser_;
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
   DeviceBuffer inverse_frequencies_;
   std::optional<DecodePlan> decode_;
@@ -293,6 +343,7 @@ MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& opti
   require_cache_precision(options);
   return {cuda::CachePool::bytes(spec, options),
           cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
+              cuda::Chooser::bytes(spec, options) +
               (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
                    ? cuda::HalfScratch::bytes(spec, options)
                    : 0)};

@@ -12,7 +12,7 @@ namespace edgerunner {
 //
 // x = k ln2 + r with |r| <= ln2/2; e^r by its Taylor polynomial of degree 7, whose remainder is
 // r^8/8! < 6e-9.
-inline float exp_of_negative(float x) {
+constexpr float exp_of_negative(float x) {
   constexpr float kLowest = -88.0F;  // gives k = -127, whose scale is 0
   constexpr float kLog2e = 1.44269504F;
   constexpr float kLn2High = 0.693145752F;  // few bits, so that k * kLn2High is exact

@@ -7,7 +7,7 @@ set -euo pipefail
 declare -A packages=(
   # The compiler, the build, and the libraries that EdgeRunner links (README: Dependencies).
   [build]="g++ cmake ninja-build ccache pkg-config libfmt-dev libpcre2-dev libutf8proc-dev
-           nlohmann-json3-dev libcli11-dev libgtest-dev libgmock-dev"
+           nlohmann-json3-dev libcli11-dev libboost-dev libgtest-dev libgmock-dev"
   # What CI checks with: sanitizers and libFuzzer come with clang.
   [check]="clang clang-format clang-tidy libclang-rt-dev"
   # The cross build for arm64, and the emulators that run its tests and those of a smaller x86-64.

@@ -104,6 +104,7 @@ class Model {
   explicit Model(std::unique_ptr<State> state);
 
  private:
+  friend Model::State& state_of(Model& model);
   std::unique_ptr<State> state_;
 };
 

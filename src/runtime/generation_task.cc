@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "runtime/arg_max.h"
 #include "runtime/check_tokens.h"
+#include "runtime/logprobs.h"
 
 namespace edgerunner {
 namespace {
@@ -21,11 +23,12 @@ double rate(double count, double time) { return time > 0 ? count / time : 0; }
 
 GenerationTask::GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
                                std::span<const TokenId> prompt, const GenerateOptions& options,
-                               std::stop_token stop)
+                               std::shared_ptr<GenerationSink> sink, std::stop_token stop)
     : tokenizer_(tokenizer),
       limits_(limits),
       options_(options),
       stop_(std::move(stop)),
+      sink_(std::move(sink)),
       sampler_(options.sampling, limits.vocab_size),
       matcher_(options.stop),
       tokens_(prompt.begin(), prompt.end()) {
@@ -55,9 +58,7 @@ void GenerationTask::check(std::span<const TokenId> prompt) const {
   }
 }
 
-bool GenerationTask::cancelled() const {
-  return state_->cancel_requested || stop_.stop_requested();
-}
+bool GenerationTask::cancelled() const { return sink_->cancel_requested || stop_.stop_requested(); }
 
 void GenerationTask::start(std::uint32_t reused) {
   started_ = Clock::now();
@@ -66,6 +67,7 @@ void GenerationTask::start(std::uint32_t reused) {
 }
 
 std::optional<Task::Wish> GenerationTask::wish() const {
+  if (sink_->reports()) return std::nullopt;
   const auto room = limits_.context + 1 - static_cast<std::uint32_t>(tokens_.size());
   const std::uint32_t most =
       options_.max_tokens > 0 ? std::min(room, options_.max_tokens - sampled_) : room;
@@ -73,6 +75,7 @@ std::optional<Task::Wish> GenerationTask::wish() const {
 }
 
 Task::Step GenerationTask::advance(std::span<float> logits) {
+  report_ = begin_report(logits);
   return take(sampler_.sample(logits, tokens_, next_index()));
 }
 
@@ -83,7 +86,15 @@ Task::Step GenerationTask::take(TokenId token) {
 
   tokens_.push_back(token);
   summary_.tokens.push_back(token);
-  if (decoder_) emit(matcher_.push(text_of(token)));
+  if (report_) {
+    report_->chosen = {.token = token, .logprob = static_cast<float>(unchanged_[token] - log_sum_)};
+    sink_->report(std::move(*report_));
+  }
+  if (decoder_) {
+    const std::string decoded = text_of(token);
+    decoded_bytes_ += decoded.size();
+    emit(matcher_.push(decoded));
+  }
   if (matcher_.stopped()) return finish(FinishReason::stop);
   if (options_.max_tokens > 0 && sampled_ >= options_.max_tokens) {
     return finish(FinishReason::length);
@@ -100,6 +111,16 @@ std::string GenerationTask::text_of(TokenId token) {
     return decoder_->push(token);
   }
   return decoder_->finish() + tokenizer_->token_bytes(token, true);
+}
+
+// Sampling uses the logits up, so what the report needs of them is taken before.
+std::optional<TokenReport> GenerationTask::begin_report(std::span<const float> logits) {
+  const std::optional<std::uint32_t> count = sink_->reports();
+  if (!count || !all_finite(logits)) return std::nullopt;  // the sampler refuses such logits
+  unchanged_.assign(logits.begin(), logits.end());
+  log_sum_ = log_sum_exp(unchanged_);
+  return TokenReport{.likeliest = likeliest_tokens(unchanged_, log_sum_, *count),
+                     .text_begin = decoded_bytes_};
 }
 
 bool GenerationTask::ends(TokenId token) const {
@@ -124,7 +145,7 @@ void GenerationTask::measure() {
 }
 
 void GenerationTask::emit(std::string piece) {
-  if (!piece.empty()) state_->put(std::move(piece));
+  if (!piece.empty()) sink_->put(std::move(piece));
 }
 
 void GenerationTask::shift_context() {
@@ -142,7 +163,7 @@ Task::Step GenerationTask::finish(FinishReason reason) {
   }
   summary_.finish_reason = reason;
   summary_.generated_tokens = static_cast<std::uint32_t>(summary_.tokens.size());
-  state_->end(std::move(summary_));
+  sink_->end(std::move(summary_));
   return Step::done;
 }
 
@@ -154,6 +175,6 @@ void GenerationTask::cancel() noexcept {
   }
 }
 
-void GenerationTask::fail(const std::exception_ptr& error) noexcept { state_->end_with(error); }
+void GenerationTask::fail(const std::exception_ptr& error) noexcept { sink_->end_with(error); }
 
 }  // namespace edgerunner

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,7 +12,7 @@
 
 #include "edgerunner/generation.h"
 #include "edgerunner/tokenizer.h"
-#include "runtime/generation_state.h"
+#include "runtime/generation_sink.h"
 #include "runtime/sampler.h"
 #include "runtime/stop_matcher.h"
 #include "runtime/task.h"
@@ -25,7 +26,7 @@ struct GenerationLimits {
 };
 
 // A generation on the scheduler's thread: samples, detokenises, looks for stops and hands pieces of
-// text to its consumer.
+// text to its sink.
 class GenerationTask : public Task {
  public:
   // `tokenizer` may be null: then there is no text. Throws Error(invalid_argument) naming the
@@ -33,9 +34,7 @@ class GenerationTask : public Task {
   // without a tokenizer.
   GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
                  std::span<const TokenId> prompt, const GenerateOptions& options,
-                 std::stop_token stop);
-
-  const std::shared_ptr<Generation::State>& state() const { return state_; }
+                 std::shared_ptr<GenerationSink> sink, std::stop_token stop = {});
 
   std::span<const TokenId> tokens() const override { return tokens_; }
   bool cancelled() const override;
@@ -53,6 +52,7 @@ class GenerationTask : public Task {
   std::string text_of(TokenId token);
   std::uint64_t next_index() const { return std::uint64_t{summary_.prompt_tokens} + sampled_; }
   bool ends(TokenId token) const;
+  std::optional<TokenReport> begin_report(std::span<const float> logits);
   void measure();
   void emit(std::string piece);
   void shift_context();
@@ -62,11 +62,15 @@ class GenerationTask : public Task {
   GenerationLimits limits_;
   GenerateOptions options_;
   std::stop_token stop_;
-  std::shared_ptr<Generation::State> state_ = std::make_shared<Generation::State>();
+  std::shared_ptr<GenerationSink> sink_;
   Sampler sampler_;
   std::optional<StreamDecoder> decoder_;
   StopMatcher matcher_;
   std::vector<TokenId> tokens_;
+  std::vector<float> unchanged_;  // logits before sampling, [vocab_size]; empty without reports
+  std::optional<TokenReport> report_;  // of the token that is being taken
+  double log_sum_ = 0;                 // of unchanged_
+  std::size_t decoded_bytes_ = 0;
   Summary summary_;
   std::uint32_t to_compute_ = 0;  // prompt tokens that were not in the cache
   std::uint32_t sampled_ = 0;     // tokens, the one that ends it too

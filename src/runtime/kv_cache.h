@@ -59,7 +59,11 @@ class KvCache {
   // Forgets every page that no sequence uses.
   void forget_unused();
 
-  std::uint32_t cached_pages() const;  // that hold anything
+  std::uint32_t cached_pages() const;                           // that hold anything
+  std::uint32_t unused_pages() const { return unreferenced_; }  // of these, used by no sequence
+  std::uint32_t used_pages() const {
+    return static_cast<std::uint32_t>(pages_.size() - free_.size()) - unreferenced_;
+  }
 
  private:
   static constexpr std::uint64_t kRootHash = 0x45646765;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "runtime/generation_state.h"
 #include "runtime/generation_task.h"
 #include "runtime/model_state.h"
 #include "runtime/session_state.h"
@@ -35,6 +36,8 @@ Model make_model(std::unique_ptr<Executor> executor, std::unique_ptr<Tokenizer> 
   return Model(std::move(state));
 }
 
+Model::State& state_of(Model& model) { return *model.state_; }
+
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
@@ -58,10 +61,10 @@ Generation Model::generate(std::span<const TokenId> prompt, const GenerateOption
                            std::stop_token stop) {
   const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
                                 .context = state_->info.context};
-  const auto task = std::make_shared<GenerationTask>(state_->tokenizer.get(), limits, prompt,
-                                                     options, std::move(stop));
-  state_->scheduler->submit(task);
-  return Generation(task->state());
+  auto outcome = std::make_shared<Generation::State>();
+  state_->scheduler->submit(std::make_shared<GenerationTask>(
+      state_->tokenizer.get(), limits, prompt, options, outcome, std::move(stop)));
+  return Generation(std::move(outcome));
 }
 
 Generation Model::generate(std::string_view prompt, const GenerateOptions& options,

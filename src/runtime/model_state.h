@@ -25,6 +25,9 @@ struct Model::State {
   }
 };
 
+// What stands behind a model, for the layers of this library above the runtime.
+Model::State& state_of(Model& model);
+
 // A model of an executor and a tokenizer (which may be null): what Model::load makes of a file, and
 // tests of their own parts. `info` says vocab_size and context.
 Model make_model(std::unique_ptr<Executor> executor, std::unique_ptr<Tokenizer> tokenizer,

@@ -38,6 +38,13 @@ void Scheduler::cancel_all() {
   cancelled_up_to_ = submitted_;
 }
 
+SchedulerStatus Scheduler::status() const {
+  const std::lock_guard lock(mutex_);
+  SchedulerStatus status = status_;
+  status.waiting += static_cast<std::uint32_t>(inbox_.size());
+  return status;
+}
+
 void Scheduler::forget_unused() {
   std::future<void> done;
   {
@@ -76,6 +83,11 @@ bool Scheduler::take_in() {
   bool go_on = true;
   {
     std::unique_lock lock(mutex_);
+    status_.running = static_cast<std::uint32_t>(running_.size());
+    status_.waiting = static_cast<std::uint32_t>(waiting_.size());
+    status_.pages = executor_.options().pages;
+    status_.used_pages = cache_.used_pages();
+    status_.cached_pages = cache_.unused_pages();
     wake_.wait(lock, [this] {
       return stopping_ || !inbox_.empty() || !forget_requests_.empty() || !waiting_.empty() ||
              !running_.empty();

@@ -25,6 +25,15 @@ struct SchedulerOptions {
   std::uint32_t window = 0;           // DecoderSpec::common_window()
 };
 
+// What a scheduler is doing, as of its last step.
+struct SchedulerStatus {
+  std::uint32_t running = 0;
+  std::uint32_t waiting = 0;
+  std::uint32_t pages = 0;         // of the KV cache
+  std::uint32_t used_pages = 0;    // by running sequences
+  std::uint32_t cached_pages = 0;  // that hold a prefix and that no sequence uses
+};
+
 // Continuous batching on one thread, which alone uses the executor. Each step runs one forward pass
 // over the next token of every running sequence and a chunk of the prompts that aren't computed
 // yet, shared out evenly among them. It sleeps while there is nothing to do.
@@ -42,6 +51,8 @@ class Scheduler {
 
   // Cancels every task submitted so far.
   void cancel_all();
+
+  SchedulerStatus status() const;
 
   // Forgets cached pages that no task uses; returns when it is done.
   void forget_unused();
@@ -93,13 +104,14 @@ class Scheduler {
   std::vector<TokenId> chosen_;  // [steps, rows that want a token]
   BurstLength burst_;
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::vector<Entry> inbox_;
   std::vector<std::promise<void>> forget_requests_;
   std::uint64_t submitted_ = 0;
   std::uint64_t cancelled_up_to_ = 0;  // tasks with a number up to this are to be cancelled
   bool stopping_ = false;
+  SchedulerStatus status_;
 
   std::uint64_t cancel_seen_ = 0;  // the thread's copy of cancelled_up_to_
   std::thread thread_;

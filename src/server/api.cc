@@ -1,0 +1,30 @@
+#include "server/api.h"
+
+#include <utility>
+
+#include "server/completions.h"
+#include "server/text_routes.h"
+
+namespace edgerunner::server {
+
+Router make_router(Engine& engine, std::string api_key) {
+  Router router(std::move(api_key));
+  const auto add = [&](const char* method, const char* path, auto handler,
+                       Router::Access access = Router::Access::key) {
+    router.add(
+        method, path,
+        [&engine, handler](const std::shared_ptr<Exchange>& exchange) {
+          handler(engine, exchange);
+        },
+        access);
+  };
+  add("GET", "/health", handle_health, Router::Access::anyone);
+  add("GET", "/metrics", handle_metrics);
+  add("GET", "/v1/models", handle_models);
+  add("POST", "/v1/completions", handle_completion);
+  add("POST", "/tokenize", handle_tokenize);
+  add("POST", "/detokenize", handle_detokenize);
+  return router;
+}
+
+}  // namespace edgerunner::server

@@ -1,0 +1,55 @@
+#include "server/engine.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "edgerunner/error.h"
+#include "runtime/generation_task.h"
+#include "runtime/model_state.h"
+#include "server/api_error.h"
+
+namespace edgerunner::server {
+
+void Engine::set_model(Model model) {
+  model_.emplace(std::move(model));
+  ready_ = true;
+}
+
+Model& Engine::model() {
+  if (!ready_) {
+    throw ApiError(503, "server_error", "the model is being loaded; try again soon", "",
+                   "model_loading");
+  }
+  return *model_;
+}
+
+std::vector<Engine::Place> Engine::take_places(std::size_t count) {
+  const std::uint64_t most = std::uint64_t{options_.parallel} + options_.queue;
+  std::uint32_t taken = taken_;
+  do {
+    if (taken + count > most) {
+      metrics_.count_rejected();
+      throw ApiError(
+          429, "rate_limit_error",
+          fmt::format("{} sequences run or wait and {} may; try again later", taken, most), "",
+          "queue_full");
+    }
+  } while (!taken_.compare_exchange_weak(taken, taken + static_cast<std::uint32_t>(count)));
+  std::vector<Place> places;
+  places.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) places.emplace_back(taken_);
+  return places;
+}
+
+void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& options,
+                    std::shared_ptr<GenerationSink> sink) {
+  Model::State& state = state_of(model());
+  const GenerationLimits limits{.vocab_size = state.info.vocab_size, .context = state.info.context};
+  state.scheduler->submit(std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt,
+                                                           options, std::move(sink)));
+}
+
+SchedulerStatus Engine::status() { return state_of(model()).scheduler->status(); }
+
+}  // namespace edgerunner::server

@@ -67,7 +67,7 @@ void ForwardPass::attention(std::size_t layer) {
   const bool narrows = last && context_.plan.wanted().rows < rows_->rows;
 
   const Matrix* readers[] = {&w.k, &w.v, &w.q};
-  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, &w.norm);
+  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, &w.norm, Refinement::most);
   lap(Operation::attention_norm);
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
@@ -79,7 +79,7 @@ void ForwardPass::attention(std::size_t layer) {
   if (narrows) {
     narrow();
     if (rows_->rows == 0) return;
-    prepare(space_.x, spec_.dim, {readers + 2, 1}, &w.norm);
+    prepare(space_.x, spec_.dim, {readers + 2, 1}, &w.norm, Refinement::most);
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
     multiply(q, false);
     lap(Operation::qkv);
@@ -115,7 +115,7 @@ void ForwardPass::head() {
   if (rows_ != &context_.plan.wanted() && context_.plan.wanted().rows < rows_->rows) narrow();
   if (rows_->rows == 0) return;
   const Matrix* readers[] = {&weights_.head};
-  prepare(space_.x, spec_.dim, readers, &weights_.output_norm);
+  prepare(space_.x, spec_.dim, readers, &weights_.output_norm, Refinement::most);
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
   multiply(logits, false);
   lap(Operation::head);
@@ -134,7 +134,8 @@ void ForwardPass::narrow() {
 }
 
 void ForwardPass::prepare(const float* rows, std::uint32_t cols,
-                          std::span<const Matrix* const> weights, const Vector* norm) {
+                          std::span<const Matrix* const> weights, const Vector* norm,
+                          Refinement refinement) {
   bool wanted[kActivationFormats] = {};
   for (const Matrix* matrix : weights) {
     wanted[static_cast<std::size_t>(activation_format(matrix->type, context_.precision))] = true;
@@ -148,7 +149,7 @@ void ForwardPass::prepare(const float* rows, std::uint32_t cols,
     for (std::size_t i = 0; i < kActivationFormats; ++i) {
       if (!wanted[i]) continue;
       const auto format = static_cast<ActivationFormat>(i);
-      context_.kernels.prepare(format, from, cols,
+      context_.kernels.prepare(format, refinement, from, cols,
                                space_.operand.format[i] + row * prepared_row_bytes(format, cols));
     }
   };

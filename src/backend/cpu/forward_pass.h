@@ -65,7 +65,7 @@ class ForwardPass {
   // Prepares rows of floats as the operand of `weights`' products; normed first where a norm is
   // given. Afterwards `activations` describes it.
   void prepare(const float* rows, std::uint32_t cols, std::span<const Matrix* const> weights,
-               const Vector* norm);
+               const Vector* norm, Refinement refinement = Refinement::outliers);
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
   // Products that read one operand: run side by side, or, `chained`, one after another on the same

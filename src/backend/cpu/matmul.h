@@ -17,7 +17,9 @@ namespace edgerunner::cpu {
 //   bf16: F16 weights rounded to bfloat16; pair after pair of elements, of each pair the second
 //         first (the order of VDPBF16PS; subnormal numbers count as zero).
 //   q8:   32-block after 32-block. The integers of a block are summed exactly; what becomes of the
-//         sum stands at CodeForm in kernels/codes.h.
+//         sum stands at CodeForm in kernels/codes.h. The second terms of a row's blocks
+//         (kernels/q8_block.h), in ascending order, are products of the same kind in a sum of their
+//         own that begins at zero; it is added to the first, even where the row has none.
 // The bias is added to the sum, and the epilogue applied last.
 
 // How a row of activations is laid out for a product.
@@ -25,6 +27,13 @@ enum class ActivationFormat : std::uint8_t {
   f32,   // as it is
   bf16,  // rounded to bfloat16
   q8,    // 8 bits, one scale (max|x|/127) a 32-block; see kernels/q8_block.h
+};
+
+// Which 32-blocks of a q8 row get a second term, the rounding error of the first in 8 bits. The
+// choice depends on the row alone: kernels/refine.h.
+enum class Refinement : std::uint8_t {
+  outliers,  // those far above the row's mean: a few
+  most,      // all but those below it: for inputs whose errors reach far
 };
 
 // The format that weights of a type are multiplied with.
@@ -61,8 +70,9 @@ struct Product {
 // The kernels of one instruction set.
 struct Kernels {
   Isa isa;
-  // Lays out `cols` floats in a format; pads the last block with zeros.
-  void (*prepare)(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out);
+  // Lays out `cols` floats in a format; pads the last block with zeros. `refinement` matters to q8.
+  void (*prepare)(ActivationFormat format, Refinement refinement, const float* x,
+                  std::uint32_t cols, std::byte* out);
   // Outputs [row_begin, row_end) of all x.rows; row_begin is a multiple of kRowTile, row_end too
   // unless it is weights->rows. `scratch` holds multiply_scratch_bytes(cols), 64-byte aligned, one
   // a thread.

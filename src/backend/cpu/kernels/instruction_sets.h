@@ -27,11 +27,12 @@ struct RawProduct {
 
 // What each instruction set defines, in a translation unit of its own; the meaning is that of
 // Kernels::prepare and Kernels::multiply.
-#define EDGERUNNER_KERNELS_OF(isa)                                                           \
-  namespace isa {                                                                            \
-  void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out); \
-  void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,   \
-                std::byte* scratch);                                                         \
+#define EDGERUNNER_KERNELS_OF(isa)                                                                 \
+  namespace isa {                                                                                  \
+  void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols, \
+               std::byte* out);                                                                    \
+  void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,         \
+                std::byte* scratch);                                                               \
   }
 EDGERUNNER_KERNELS_OF(scalar)
 EDGERUNNER_KERNELS_OF(avx2)

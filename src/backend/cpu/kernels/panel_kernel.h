@@ -40,7 +40,7 @@ using Unpack = void (*)(const PanelSource<S>& source, std::uint32_t first, std::
                         std::uint8_t* out, std::size_t stride, std::byte* temporary);
 
 using Tile = void (*)(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-                      float* sums);
+                      float* const* sums);
 
 template <class S>
 struct PanelKernel {

@@ -27,31 +27,91 @@ std::uint32_t chunk_steps(const PanelKernel<S>& kernel, std::uint32_t tokens) {
   return steps < granule ? granule : steps / granule * granule;
 }
 
-// Adds a chunk's products to the sums, [tokens, panels * S::kLanes].
+// Runs a chunk's tiles over any number of rows of activations; `x` and `sums` as for a tile.
 template <class S>
-void add_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
-               std::uint32_t steps, const std::byte* x, std::size_t row_stride,
-               std::uint32_t tokens, float* sums) {
+void run_tiles(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
+               std::uint32_t steps, const std::byte* const* x, float* const* sums,
+               std::uint32_t tokens) {
   const auto most = static_cast<std::uint32_t>(kernel.max_tokens);
   const std::uint32_t tiles = (tokens + most - 1) / most;
   std::uint32_t begin = 0;
   for (std::uint32_t i = 0; i < tiles; ++i) {  // of nearly equal sizes
     const std::uint32_t end = tokens * (i + 1) / tiles;
-    const std::byte* rows[S::kTokens];
-    for (std::uint32_t t = begin; t < end; ++t) rows[t - begin] = x + t * row_stride;
-    kernel.tiles[panels - 1][end - begin - 1](panel, steps, rows,
-                                              sums + std::size_t{begin} * panels * S::kLanes);
+    kernel.tiles[panels - 1][end - begin - 1](panel, steps, x + begin, sums + begin);
     begin = end;
   }
 }
 
+// Rows of activations that are taken together: their pointers stay in the level 1 cache, and full
+// tiles of 6 and of 4 fill them.
+constexpr std::uint32_t kTogether = 60;
+
+// Adds the products of steps [first, first + steps) to the sums, [tokens, panels * S::kLanes].
+template <class S>
+void add_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
+               std::uint32_t first, std::uint32_t steps, const std::byte* x, std::size_t row_stride,
+               std::uint32_t tokens, float* sums) {
+  for (std::uint32_t begin = 0; begin < tokens; begin += kTogether) {
+    const std::uint32_t count = tokens - begin < kTogether ? tokens - begin : kTogether;
+    const std::byte* rows[kTogether];
+    float* row_sums[kTogether];
+    for (std::uint32_t t = 0; t < count; ++t) {
+      rows[t] = x + (begin + t) * row_stride + first * kernel.step_activation_bytes;
+      row_sums[t] = sums + std::size_t{begin + t} * panels * S::kLanes;
+    }
+    run_tiles(kernel, panel, panels, steps, rows, row_sums, count);
+  }
+}
+
+// The same with the second terms of these steps' blocks. next[t] is row t's first second term that
+// has not been added yet.
+template <class S>
+void add_terms_of_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel,
+                        std::uint32_t panels, std::uint32_t first, std::uint32_t steps,
+                        std::uint32_t blocks, const std::byte* x, std::size_t row_stride,
+                        std::uint32_t tokens, const Q8Block** next, float* sums) {
+  for (std::uint32_t begin = 0; begin < tokens; begin += kTogether) {
+    const std::uint32_t count = tokens - begin < kTogether ? tokens - begin : kTogether;
+    // Steps in pieces that lie in one word of the masks.
+    for (std::uint32_t step = first; step < first + steps;) {
+      const std::uint32_t piece = 64 - step % 64;
+      const std::uint32_t end = first + steps - step < piece ? first + steps : step + piece;
+      std::uint64_t masks[kTogether];
+      std::uint64_t any = 0;
+      for (std::uint32_t t = 0; t < count; ++t) {
+        masks[t] = q8_mask(x + (begin + t) * row_stride, blocks)[step / 64];
+        any |= masks[t];
+      }
+      for (; step < end; ++step) {
+        if ((any >> (step % 64) & 1) == 0) continue;
+        const std::byte* rows[kTogether];
+        float* row_sums[kTogether];
+        std::uint32_t refined = 0;
+        for (std::uint32_t t = 0; t < count; ++t) {
+          const auto one = static_cast<std::uint32_t>(masks[t] >> (step % 64) & 1);
+          rows[refined] = reinterpret_cast<const std::byte*>(next[begin + t]);
+          row_sums[refined] = sums + std::size_t{begin + t} * panels * S::kLanes;
+          next[begin + t] += one;
+          refined += one;
+        }
+        run_tiles(kernel, panel + std::size_t{step - first} * panels * kernel.record_bytes, panels,
+                  1, rows, row_sums, refined);
+      }
+    }
+  }
+}
+
+// `term_sums` is null where there are none.
 template <class S>
 void finish(const RawProduct& product, std::uint32_t first_token, std::uint32_t tokens,
-            std::uint32_t row, std::uint32_t rows, std::uint32_t panels, const float* sums) {
+            std::uint32_t row, std::uint32_t rows, std::uint32_t panels, const float* sums,
+            const float* term_sums) {
   for (std::uint32_t t = 0; t < tokens; ++t) {
     for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
       const std::uint32_t count = rows - lane;
-      typename S::F s = S::load(sums + std::size_t{t} * panels * S::kLanes + lane);
+      const std::size_t at = std::size_t{t} * panels * S::kLanes + lane;
+      typename S::F s = S::load(sums + at);
+      if (term_sums != nullptr) s = S::add(s, S::load(term_sums + at));
       if (product.bias != nullptr) s = S::add(s, S::load_first(product.bias + row + lane, count));
       float* y = product.out + (first_token + t) * product.out_stride + row + lane;
       if (product.epilogue == Epilogue::add) {
@@ -69,6 +129,8 @@ void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
                      std::uint32_t row_begin, std::uint32_t row_end, const Scratch& scratch) {
   const std::uint32_t steps = (product.cols + kernel.step_columns - 1) / kernel.step_columns;
   constexpr std::uint32_t kRows = S::kPanels * S::kLanes;
+  const bool has_terms = product.format == ActivationFormat::q8;
+  const Q8Block* next_terms[kGroupTokens];
   for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
     const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
     const std::uint32_t panels = (rows + S::kLanes - 1) / S::kLanes;
@@ -77,7 +139,14 @@ void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
       const std::uint32_t tokens =
           product.tokens - group < kGroupTokens ? product.tokens - group : kGroupTokens;
       const std::uint32_t chunk = chunk_steps(kernel, tokens);
+      const std::byte* x = product.x + group * product.x_stride;
       __builtin_memset(scratch.sums, 0, sizeof(float) * tokens * panels * S::kLanes);
+      if (has_terms) {
+        __builtin_memset(scratch.term_sums, 0, sizeof(float) * tokens * panels * S::kLanes);
+        for (std::uint32_t t = 0; t < tokens; ++t) {
+          next_terms[t] = q8_terms(x + t * product.x_stride, steps);
+        }
+      }
       for (std::uint32_t first = 0; first < steps;) {
         // A rest of a few steps goes with the chunk before it.
         const std::uint32_t left = steps - first;
@@ -93,12 +162,16 @@ void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
           kernel.unpack(source, first, count, scratch.panel + p * kernel.record_bytes, stride,
                         scratch.temporary);
         }
-        add_chunk(kernel, scratch.panel, panels, count,
-                  product.x + group * product.x_stride + first * kernel.step_activation_bytes,
-                  product.x_stride, tokens, scratch.sums);
+        add_chunk(kernel, scratch.panel, panels, first, count, x, product.x_stride, tokens,
+                  scratch.sums);
+        if (has_terms) {
+          add_terms_of_chunk(kernel, scratch.panel, panels, first, count, steps, x,
+                             product.x_stride, tokens, next_terms, scratch.term_sums);
+        }
         first += count;
       }
-      finish<S>(product, group, tokens, row, rows, panels, scratch.sums);
+      finish<S>(product, group, tokens, row, rows, panels, scratch.sums,
+                has_terms ? scratch.term_sums : nullptr);
     }
   }
 }

@@ -35,15 +35,15 @@ constexpr int q8_record_vectors(CodeForm form) {
   return 0;
 }
 
-// `sums` is [kT, kP * S::kLanes]; `x` holds kT pointers to the chunk's first activation.
+// `sums` holds kT pointers to [kP * S::kLanes]; `x` as many to the chunk's first activation.
 template <class S, int kP, int kT>
 void tile_f32(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-              float* sums) {
+              float* const* sums) {
   typename S::F sum[kP][kT];
   const float* rows[kT];
   for (int t = 0; t < kT; ++t) {
     rows[t] = reinterpret_cast<const float*>(x[t]);
-    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums + (t * kP + p) * S::kLanes);
+    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums[t] + p * S::kLanes);
   }
   const auto* weights = reinterpret_cast<const float*>(panel);
   for (std::uint32_t i = 0; i < steps; ++i) {
@@ -56,18 +56,18 @@ void tile_f32(const std::uint8_t* panel, std::uint32_t steps, const std::byte* c
     weights += kP * S::kLanes;
   }
   for (int t = 0; t < kT; ++t) {
-    for (int p = 0; p < kP; ++p) S::store(sums + (t * kP + p) * S::kLanes, sum[p][t]);
+    for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);
   }
 }
 
 template <class S, int kP, int kT>
 void tile_bf16(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-               float* sums) {
+               float* const* sums) {
   typename S::F sum[kP][kT];
   const std::byte* rows[kT];
   for (int t = 0; t < kT; ++t) {
     rows[t] = x[t];
-    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums + (t * kP + p) * S::kLanes);
+    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums[t] + p * S::kLanes);
   }
   constexpr int kVector = S::kLanes * 4;
   for (std::uint32_t i = 0; i < steps; ++i) {
@@ -80,13 +80,13 @@ void tile_bf16(const std::uint8_t* panel, std::uint32_t steps, const std::byte* 
     panel += kP * kVector;
   }
   for (int t = 0; t < kT; ++t) {
-    for (int p = 0; p < kP; ++p) S::store(sums + (t * kP + p) * S::kLanes, sum[p][t]);
+    for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);
   }
 }
 
 template <class S, CodeForm kForm, int kP, int kT>
 void tile_q8(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-             float* sums) {
+             float* const* sums) {
   using F = typename S::F;
   using I = typename S::I;
   constexpr bool kSigned = kForm == CodeForm::signed_codes || kForm == CodeForm::half_scales;
@@ -96,7 +96,7 @@ void tile_q8(const std::uint8_t* panel, std::uint32_t steps, const std::byte* co
   const Q8Block* rows[kT];
   for (int t = 0; t < kT; ++t) {
     rows[t] = reinterpret_cast<const Q8Block*>(x[t]);
-    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums + (t * kP + p) * S::kLanes);
+    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums[t] + p * S::kLanes);
   }
   const auto vector = [](const std::uint8_t* record, int v) {
     return S::load(reinterpret_cast<const float*>(record + v * kVector));
@@ -176,7 +176,7 @@ void tile_q8(const std::uint8_t* panel, std::uint32_t steps, const std::byte* co
     panel += kP * kRecord;
   }
   for (int t = 0; t < kT; ++t) {
-    for (int p = 0; p < kP; ++p) S::store(sums + (t * kP + p) * S::kLanes, sum[p][t]);
+    for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);
   }
 }
 

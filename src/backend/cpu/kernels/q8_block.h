@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace edgerunner::cpu {
@@ -26,4 +27,44 @@ static_assert(sizeof(Q8Block) == 48);
 inline constexpr int kQ8Length = 32;
 inline constexpr float kSmallestMagnitude = 0x1p-118F;
 
+// A prepared row is its blocks, then a second term for some of them:
+//   Q8Block       block[n]
+//   std::uint64_t refined[q8_mask_words(n)]  bit b % 64 of word b / 64: block b has a second term
+//   Q8Block       term[up to n]              of those blocks, in ascending order
+// A second term is the block of x[i] - scale * q[i] (one rounding), so that x[i] is about
+// scale * q[i] + term.scale * term.q[i] and the error at most (1/2 + 2^-16) * term.scale, which is
+// scale / 253 or less.
+constexpr std::uint32_t q8_blocks(std::uint32_t cols) { return (cols + kQ8Length - 1) / kQ8Length; }
+constexpr std::uint32_t q8_mask_words(std::uint32_t blocks) { return (blocks + 63) / 64; }
+constexpr std::size_t q8_mask_offset(std::uint32_t blocks) { return blocks * sizeof(Q8Block); }
+constexpr std::size_t q8_terms_offset(std::uint32_t blocks) {
+  return q8_mask_offset(blocks) + q8_mask_words(blocks) * sizeof(std::uint64_t);
+}
+constexpr std::size_t q8_row_bytes(std::uint32_t blocks) {
+  return q8_terms_offset(blocks) + blocks * sizeof(Q8Block);
+}
+
+// Of internal linkage, so that each instruction set has its own.
+namespace {
+
+inline const std::uint64_t* q8_mask(const std::byte* row, std::uint32_t blocks) {
+  return reinterpret_cast<const std::uint64_t*>(row + q8_mask_offset(blocks));
+}
+inline const Q8Block* q8_terms(const std::byte* row, std::uint32_t blocks) {
+  return reinterpret_cast<const Q8Block*>(row + q8_terms_offset(blocks));
+}
+
+// Calls visit(b, term) for each second term of a row, in ascending order of the blocks b.
+template <class Visit>
+inline void for_each_term(const std::byte* row, std::uint32_t blocks, Visit visit) {
+  const std::uint64_t* mask = q8_mask(row, blocks);
+  const Q8Block* term = q8_terms(row, blocks);
+  for (std::uint32_t word = 0; word < q8_mask_words(blocks); ++word) {
+    for (std::uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) {
+      visit(64 * word + static_cast<std::uint32_t>(__builtin_ctzll(bits)), *term++);
+    }
+  }
+}
+
+}  // namespace
 }  // namespace edgerunner::cpu

@@ -8,6 +8,7 @@
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/refine.h"
 #include "backend/cpu/kernels/silu.h"
 #include "base/half.h"
 #include "tensor/element_type.h"
@@ -81,29 +82,35 @@ float dot_bf16(const std::uint16_t* w, const std::uint16_t* x, std::uint32_t col
   return sum;
 }
 
-float dot_q8(CodeForm form, const Codes* w, const Q8Block* x, std::uint32_t blocks) {
-  float sum = 0;
-  for (std::uint32_t b = 0; b < blocks; ++b) {
-    const bool is_signed = form == CodeForm::signed_codes || form == CodeForm::half_scales;
-    int dots[2] = {0, 0};
-    for (int i = 0; i < kQ8Length; ++i) {
-      dots[i / 16] += (w[b].code[i] - (is_signed ? kCodeOffset : 0)) * x[b].q[i];
-    }
-    if (form == CodeForm::half_scales) {
-      const float t = w[b].scale[0] * static_cast<float>(dots[0]);
-      sum = std::fma(x[b].scale, std::fma(w[b].scale[1], static_cast<float>(dots[1]), t), sum);
-      continue;
-    }
-    float t = w[b].scale[0] * static_cast<float>(dots[0] + dots[1]);
-    if (form == CodeForm::half_minima) {
-      const int minima =
-          w[b].minimum_code[0] * x[b].half_sum[0] + w[b].minimum_code[1] * x[b].half_sum[1];
-      t = std::fma(w[b].minimum, static_cast<float>(minima), t);
-    }
-    sum = std::fma(x[b].scale, t, sum);
-    if (form == CodeForm::minimum) sum = std::fma(x[b].scaled_sum, w[b].minimum, sum);
+// Goes on with a sum by the products of one block.
+float add_block(CodeForm form, const Codes& w, const Q8Block& x, float sum) {
+  const bool is_signed = form == CodeForm::signed_codes || form == CodeForm::half_scales;
+  int dots[2] = {0, 0};
+  for (int i = 0; i < kQ8Length; ++i) {
+    dots[i / 16] += (w.code[i] - (is_signed ? kCodeOffset : 0)) * x.q[i];
   }
-  return sum;
+  if (form == CodeForm::half_scales) {
+    const float t = w.scale[0] * static_cast<float>(dots[0]);
+    return std::fma(x.scale, std::fma(w.scale[1], static_cast<float>(dots[1]), t), sum);
+  }
+  float t = w.scale[0] * static_cast<float>(dots[0] + dots[1]);
+  if (form == CodeForm::half_minima) {
+    const int minima = w.minimum_code[0] * x.half_sum[0] + w.minimum_code[1] * x.half_sum[1];
+    t = std::fma(w.minimum, static_cast<float>(minima), t);
+  }
+  sum = std::fma(x.scale, t, sum);
+  return form == CodeForm::minimum ? std::fma(x.scaled_sum, w.minimum, sum) : sum;
+}
+
+float dot_q8(CodeForm form, const Codes* w, const std::byte* x, std::uint32_t blocks) {
+  const auto* block = reinterpret_cast<const Q8Block*>(x);
+  float sum = 0;
+  for (std::uint32_t b = 0; b < blocks; ++b) sum = add_block(form, w[b], block[b], sum);
+  float refined = 0;
+  for_each_term(x, blocks, [&](std::uint32_t b, const Q8Block& term) {
+    refined = add_block(form, w[b], term, refined);
+  });
+  return sum + refined;
 }
 
 // One weight row in the form that the activations' format wants, in scratch.
@@ -139,15 +146,16 @@ float dot(const RawProduct& product, const std::byte* unpacked, const std::byte*
     case ActivationFormat::q8:
       break;
   }
-  return dot_q8(code_form(product.type), reinterpret_cast<const Codes*>(unpacked),
-                reinterpret_cast<const Q8Block*>(x), product.cols / kQ8Length);
+  return dot_q8(code_form(product.type), reinterpret_cast<const Codes*>(unpacked), x,
+                product.cols / kQ8Length);
 }
 
 }  // namespace
 
 namespace scalar {
 
-void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
+void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols,
+             std::byte* out) {
   std::memset(out, 0, prepared_row_bytes(format, cols));
   switch (format) {
     case ActivationFormat::f32:
@@ -160,11 +168,24 @@ void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::b
     }
     case ActivationFormat::q8: {
       auto* row = reinterpret_cast<Q8Block*>(out);
-      for (std::uint32_t begin = 0; begin < cols; begin += kQ8Length) {
-        float block[kQ8Length] = {};
-        std::copy_n(x + begin, std::min<std::uint32_t>(kQ8Length, cols - begin), block);
-        prepare_q8_block(block, row[begin / kQ8Length]);
+      float values[kQ8Length];
+      const auto load = [&](std::uint32_t block) {
+        const std::uint32_t begin = block * kQ8Length;
+        std::fill_n(values, kQ8Length, 0.0F);
+        std::copy_n(x + begin, std::min<std::uint32_t>(kQ8Length, cols - begin), values);
+      };
+      for (std::uint32_t b = 0; b < q8_blocks(cols); ++b) {
+        load(b);
+        prepare_q8_block(values, row[b]);
       }
+      add_terms(refinement, out, q8_blocks(cols),
+                [&](std::uint32_t b, const Q8Block& block, Q8Block& term) {
+                  load(b);
+                  for (int i = 0; i < kQ8Length; ++i) {
+                    values[i] = std::fma(-block.scale, static_cast<float>(block.q[i]), values[i]);
+                  }
+                  prepare_q8_block(values, term);
+                });
       return;
     }
   }

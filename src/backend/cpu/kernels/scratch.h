@@ -24,19 +24,21 @@ namespace {
 struct Scratch {
   // [steps, panels, record vectors, lanes]: the largest is a chunk with its slack
   static constexpr std::size_t kPanelBytes = kLargePanelBytes + 64 * 1024;
-  // [kGroupTokens, 32] f32
+  // [kGroupTokens, 32] f32, of the blocks and of their second terms each
   static constexpr std::size_t kSumsBytes = kGroupTokens * 32 * sizeof(float);
   // A chunk of 16 weight rows on their way to the panel, f32 at most: [16, columns]
   static constexpr std::size_t kTemporaryBytes = kPanelBytes;
-  static constexpr std::size_t kBytes = kPanelBytes + kSumsBytes + kTemporaryBytes;
+  static constexpr std::size_t kBytes = kPanelBytes + 2 * kSumsBytes + kTemporaryBytes;
 
   explicit Scratch(std::byte* p)
       : panel(reinterpret_cast<std::uint8_t*>(p)),
         sums(reinterpret_cast<float*>(p + kPanelBytes)),
-        temporary(p + kPanelBytes + kSumsBytes) {}
+        term_sums(reinterpret_cast<float*>(p + kPanelBytes + kSumsBytes)),
+        temporary(p + kPanelBytes + 2 * kSumsBytes) {}
 
   std::uint8_t* panel;
   float* sums;
+  float* term_sums;
   std::byte* temporary;
 };
 

@@ -105,7 +105,7 @@ std::size_t prepared_row_bytes(ActivationFormat format, std::uint32_t cols) {
       bytes = cols * sizeof(std::uint16_t);
       break;
     case ActivationFormat::q8:
-      bytes = (std::size_t{cols} + kQ8Length - 1) / kQ8Length * sizeof(Q8Block);
+      bytes = q8_row_bytes(q8_blocks(cols));
       break;
   }
   return (bytes + 63) / 64 * 64;

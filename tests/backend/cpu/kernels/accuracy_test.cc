@@ -48,25 +48,29 @@ Expected expect(ElementType type, ActivationFormat format, const float* w, const
       e.bound = terms * kUlp * magnitude;
       break;
     case ActivationFormat::bf16: {
-      const double each = type == ElementType::f16 ? 2.01 * 0x1p-9 : 0x1p-9;  // half of 2^-8
+      const double each = type == ElementType::f16 ? 2.01 * 0x1p-8 : 0x1p-8;  // 8 bits
       e.bound = (each + terms * kUlp * 1.01) * magnitude + cols * 1e-37;
       break;
     }
     case ActivationFormat::q8: {
       const auto* blocks = reinterpret_cast<const Q8Block*>(prepared);
+      const auto second = test::terms_of(prepared, cols);
       double rounding = 0;
       for (std::uint32_t b = 0; b < cols / 32; ++b) {
+        const Q8Block* term = second[b];
+        const double step = term != nullptr ? term->scale : blocks[b].scale;
         double largest = 0;
         for (int i = 0; i < 32; ++i) {
           const double weight = w[32 * b + i];
           largest = std::max(largest, std::abs(weight));
           e.value_prepared += weight * blocks[b].scale * blocks[b].q[i];
-          e.bound += std::abs(weight) * (blocks[b].scale * (0.5 + 0x1p-16) + 32e-37);
+          if (term != nullptr) e.value_prepared += weight * term->scale * term->q[i];
+          e.bound += std::abs(weight) * (step * (0.5 + 0x1p-16) + 32e-37);
         }
         // Scale times code and minimum are each at most twice the block's range of values.
-        rounding += 2.0 * 32 * 127 * blocks[b].scale * 2 * (largest + 1e-30);
+        rounding += 2.0 * 32 * 128 * blocks[b].scale * 2 * (largest + 1e-30);
       }
-      e.bound_prepared = (2.0 * cols / 32 + 8) * kUlp * rounding;
+      e.bound_prepared = (2.0 * cols / 32 + 10) * kUlp * rounding;
       e.bound += e.bound_prepared;
       break;
     }
@@ -85,9 +89,10 @@ TEST_P(Accuracy, StaysWithinTheBoundOfTheFormat) {
   const Kernels& portable = kernels(Isa::scalar);
   for (const Precision precision : {Precision::fast, Precision::exact}) {
     const ActivationFormat format = activation_format(GetParam(), precision);
-    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::zeros}) {
+    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::rare_spikes, Kind::zeros}) {
       const auto x = test::random_activations(kind, kTokens, cols, 11);
-      const test::Prepared prepared(portable, format, x, cols);
+      const test::Prepared prepared(portable, format, x, cols,
+                                    kind == Kind::normal ? Refinement::most : Refinement::outliers);
       std::vector<float> out(std::size_t{kTokens} * kRows, -1.0F);
       test::run(portable, {.weights = &matrix,
                            .x = prepared.rows(0, kTokens),
@@ -129,6 +134,48 @@ TEST(Prepare, QuantisesWithinHalfAStep) {
       ASSERT_EQ(blocks[b].start, -128 * sum);
       ASSERT_EQ(blocks[b].half_sum[0] + blocks[b].half_sum[1], sum);
       ASSERT_EQ(blocks[b].scaled_sum, blocks[b].scale * static_cast<float>(sum));
+    }
+  }
+}
+
+// The rule of kernels/refine.h in other words, and what a second term leaves of the error.
+TEST(Prepare, RefinesTheBlocksThatStandOutToWithinAnEighthBitMore) {
+  constexpr std::uint32_t kCols = 6400;
+  for (const Kind kind : {Kind::normal, Kind::spikes, Kind::rare_spikes, Kind::zeros}) {
+    const auto x = test::random_activations(kind, 1, kCols, 3);
+    for (const auto refinement : {Refinement::outliers, Refinement::most}) {
+      const test::Prepared prepared(kernels(Isa::scalar), ActivationFormat::q8, x, kCols,
+                                    refinement);
+      const auto* blocks = reinterpret_cast<const Q8Block*>(prepared.rows(0, 1).data);
+      const auto terms = test::terms_of(prepared.rows(0, 1).data, kCols);
+      double mean = 0;
+      for (std::size_t b = 0; b < terms.size(); ++b) {
+        mean += double{blocks[b].scale} * blocks[b].scale / static_cast<double>(terms.size());
+      }
+      std::size_t refined = 0;
+      for (std::size_t b = 0; b < terms.size(); ++b) {
+        const double ratio = double{blocks[b].scale} * blocks[b].scale / mean;
+        const double least = refinement == Refinement::most ? 0.25 : 4.0;
+        if (std::abs(ratio - least) > 1e-9) {
+          ASSERT_EQ(terms[b] != nullptr, ratio > least);
+        }
+        if (terms[b] == nullptr) continue;
+        ++refined;
+        for (int i = 0; i < 32; ++i) {
+          const double value =
+              double{blocks[b].scale} * blocks[b].q[i] + double{terms[b]->scale} * terms[b]->q[i];
+          ASSERT_LE(std::abs(x[32 * b + i] - value), blocks[b].scale / 505.0);
+        }
+      }
+      if (refinement == Refinement::outliers) {
+        ASSERT_LE(refined, terms.size() / 4);
+      }
+      if (kind == Kind::rare_spikes) {
+        ASSERT_GT(refined, 0U);
+      }
+      if (kind == Kind::normal) {
+        ASSERT_EQ(refined > terms.size() / 2, refinement == Refinement::most);
+      }
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "backend/cpu/kernels/q8_block.h"
 #include "cpu/kernels/random_weights.h"
 #include "cpu/kernels/run_product.h"
 #include "support/machine_isas.h"
@@ -33,12 +34,13 @@ struct Portable {
   std::vector<float> x;
   std::vector<float> out;  // [kMostTokens, kMostRows]
 
-  Portable(ElementType type, ActivationFormat format, Kind kind, std::uint32_t cols)
+  Portable(ElementType type, ActivationFormat format, Kind kind, std::uint32_t cols,
+           Refinement refinement)
       : weights(type, kMostRows, cols, cols),
         x(test::random_activations(kind, kMostTokens, cols, cols + 1)),
         out(std::size_t{kMostTokens} * kMostRows) {
     const Matrix matrix = weights.matrix(kMostRows);
-    const test::Prepared prepared(kernels(Isa::scalar), format, x, cols);
+    const test::Prepared prepared(kernels(Isa::scalar), format, x, cols, refinement);
     test::run(kernels(Isa::scalar), {.weights = &matrix,
                                      .x = prepared.rows(0, kMostTokens),
                                      .out = out.data(),
@@ -87,10 +89,12 @@ TEST_P(SameBits, AsThePortableKernels) {
   const auto [isa, type, precision] = GetParam();
   const ActivationFormat format = activation_format(type, precision);
   for (const std::uint32_t cols : widths(type)) {
-    for (const Kind kind : {Kind::normal, Kind::spikes}) {
+    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::rare_spikes}) {
       if (kind == Kind::spikes && cols != widths(type)[0]) continue;
-      const Portable portable(type, format, kind, cols);
-      const test::Prepared prepared(kernels(isa), format, portable.x, cols);
+      if (kind == Kind::rare_spikes && cols != widths(type).back()) continue;
+      const Refinement refinement = kind == Kind::normal ? Refinement::most : Refinement::outliers;
+      const Portable portable(type, format, kind, cols, refinement);
+      const test::Prepared prepared(kernels(isa), format, portable.x, cols, refinement);
       SCOPED_TRACE(std::to_string(cols) + " columns");
       for (const std::uint32_t tokens : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 31U, 65U}) {
         ASSERT_NO_FATAL_FAILURE(
@@ -119,19 +123,29 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SameBits);
 
 class EveryIsa : public testing::TestWithParam<Isa> {};
 
+// Bytes of a prepared row that mean something.
+std::size_t used_bytes(ActivationFormat format, const std::byte* row, std::uint32_t cols) {
+  if (format != ActivationFormat::q8) return prepared_row_bytes(format, cols) / 64 * 64 - 63;
+  std::size_t bytes = q8_terms_offset(q8_blocks(cols));
+  for_each_term(row, q8_blocks(cols),
+                [&](std::uint32_t, const Q8Block&) { bytes += sizeof(Q8Block); });
+  return bytes;
+}
+
 TEST_P(EveryIsa, PreparesTheSameBytes) {
-  for (const std::uint32_t cols : {32U, 33U, 576U, 1000U}) {
-    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::zeros}) {
+  for (const std::uint32_t cols : {32U, 33U, 576U, 1000U, 2049U, 4096U}) {
+    for (const Kind kind : {Kind::normal, Kind::spikes, Kind::rare_spikes, Kind::zeros}) {
       const auto x = test::random_activations(kind, 9, cols, 5);
       for (const auto format :
            {ActivationFormat::f32, ActivationFormat::bf16, ActivationFormat::q8}) {
-        const test::Prepared want(kernels(Isa::scalar), format, x, cols);
-        const test::Prepared got(kernels(GetParam()), format, x, cols);
-        for (std::uint32_t r = 0; r < 9; ++r) {
-          ASSERT_EQ(std::memcmp(got.rows(r, 1).data, want.rows(r, 1).data,
-                                prepared_row_bytes(format, cols) / 64 * 64 - 63),
-                    0)
-              << cols << " columns, format " << static_cast<int>(format);
+        for (const auto refinement : {Refinement::outliers, Refinement::most}) {
+          const test::Prepared want(kernels(Isa::scalar), format, x, cols, refinement);
+          const test::Prepared got(kernels(GetParam()), format, x, cols, refinement);
+          for (std::uint32_t r = 0; r < 9; ++r) {
+            const std::byte* row = want.rows(r, 1).data;
+            ASSERT_EQ(std::memcmp(got.rows(r, 1).data, row, used_bytes(format, row, cols)), 0)
+                << cols << " columns, format " << static_cast<int>(format);
+          }
         }
       }
     }

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/kernels/avx2/simd.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/refine.h"
 #include "backend/cpu/matmul.h"
 
 namespace edgerunner::cpu {
@@ -61,8 +62,15 @@ inline void prepare_q8_block(const __m256 x[4], Q8Block& out) {
   out.start = -kCodeOffset * (sums[0] + sums[1]);
 }
 
-inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t cols,
-                        std::byte* out) {
+// What is left of 8 values after those that `q` stands for.
+inline __m256 residual(__m256 x, const Q8Block& block, const std::int8_t* q) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q));
+  const __m256 values = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  return _mm256_fnmadd_ps(_mm256_set1_ps(block.scale), values, x);
+}
+
+inline void prepare_row(ActivationFormat format, Refinement refinement, const float* x,
+                        std::uint32_t cols, std::byte* out) {
   const auto load = [&](std::uint32_t i) {
     return i < cols ? Avx2::load_first(x + i, cols - i) : _mm256_setzero_ps();
   };
@@ -87,6 +95,14 @@ inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t c
         const __m256 block[4] = {load(i), load(i + 8), load(i + 16), load(i + 24)};
         prepare_q8_block(block, blocks[i / kQ8Length]);
       }
+      add_terms(refinement, out, q8_blocks(cols),
+                [&](std::uint32_t b, const Q8Block& block, Q8Block& term) {
+                  __m256 left[4];
+                  for (std::uint32_t i = 0; i < 4; ++i) {
+                    left[i] = residual(load(b * kQ8Length + 8 * i), block, block.q + 8 * i);
+                  }
+                  prepare_q8_block(left, term);
+                });
       return;
     }
   }

@@ -9,8 +9,9 @@
 
 namespace edgerunner::cpu::avx512 {
 
-void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
-  prepare_row(format, x, cols, out);
+void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols,
+             std::byte* out) {
+  prepare_row(format, refinement, x, cols, out);
 }
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,

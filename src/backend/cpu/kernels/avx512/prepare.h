@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/refine.h"
 #include "backend/cpu/matmul.h"
 
 namespace edgerunner::cpu {
@@ -48,12 +49,19 @@ inline void prepare_q8_block(__m512 low, __m512 high, Q8Block& out) {
   out.start = -kCodeOffset * sum;
 }
 
+// What is left of 16 values after those that `q` stands for.
+inline __m512 residual(__m512 x, const Q8Block& block, const std::int8_t* q) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+  const __m512 values = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+  return _mm512_fnmadd_ps(_mm512_set1_ps(block.scale), values, x);
+}
+
 inline __mmask16 mask_of(std::uint32_t count) {
   return count >= 16 ? 0xFFFF : static_cast<__mmask16>((1U << count) - 1);
 }
 
-inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t cols,
-                        std::byte* out) {
+inline void prepare_row(ActivationFormat format, Refinement refinement, const float* x,
+                        std::uint32_t cols, std::byte* out) {
   const auto load = [&](std::uint32_t i) {
     return i < cols ? _mm512_maskz_loadu_ps(mask_of(cols - i), x + i) : _mm512_setzero_ps();
   };
@@ -74,6 +82,12 @@ inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t c
       for (std::uint32_t i = 0; i < cols; i += kQ8Length) {
         prepare_q8_block(load(i), load(i + 16), blocks[i / kQ8Length]);
       }
+      add_terms(refinement, out, q8_blocks(cols),
+                [&](std::uint32_t b, const Q8Block& block, Q8Block& term) {
+                  const std::uint32_t i = b * kQ8Length;
+                  prepare_q8_block(residual(load(i), block, block.q),
+                                   residual(load(i + 16), block, block.q + 16), term);
+                });
       return;
     }
   }

@@ -20,8 +20,9 @@ struct Dotprod {
 
 namespace neon {
 
-void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
-  prepare_row(format, x, cols, out);
+void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols,
+             std::byte* out) {
+  prepare_row(format, refinement, x, cols, out);
 }
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,

@@ -19,8 +19,9 @@ struct I8mm {
 
 namespace neon_i8mm {
 
-void prepare(ActivationFormat format, const float* x, std::uint32_t cols, std::byte* out) {
-  prepare_row(format, x, cols, out);
+void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols,
+             std::byte* out) {
+  prepare_row(format, refinement, x, cols, out);
 }
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,

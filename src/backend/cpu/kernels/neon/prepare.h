@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/refine.h"
 #include "backend/cpu/matmul.h"
 
 namespace edgerunner::cpu {
@@ -70,8 +71,20 @@ inline const float* padded(const float* x, std::uint32_t begin, std::uint32_t co
   return buffer;
 }
 
-inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t cols,
-                        std::byte* out) {
+// What is left of a block's values after those that its integers stand for.
+inline void residual(const float* x, const Q8Block& block, float* out) {
+  for (int i = 0; i < kQ8Length; i += 8) {
+    const int16x8_t q = vmovl_s8(vld1_s8(block.q + i));
+    const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(q)));
+    const float32x4_t high = vcvtq_f32_s32(vmovl_s16(vget_high_s16(q)));
+    const float32x4_t scale = vdupq_n_f32(block.scale);
+    vst1q_f32(out + i, vfmsq_f32(vld1q_f32(x + i), scale, low));
+    vst1q_f32(out + i + 4, vfmsq_f32(vld1q_f32(x + i + 4), scale, high));
+  }
+}
+
+inline void prepare_row(ActivationFormat format, Refinement refinement, const float* x,
+                        std::uint32_t cols, std::byte* out) {
   switch (format) {
     case ActivationFormat::f32:
       __builtin_memcpy(out, x, cols * sizeof(float));
@@ -89,6 +102,13 @@ inline void prepare_row(ActivationFormat format, const float* x, std::uint32_t c
         prepare_q8_block(padded(x, i, cols, buffer),
                          reinterpret_cast<Q8Block*>(out)[i / kQ8Length]);
       }
+      add_terms(refinement, out, q8_blocks(cols),
+                [&](std::uint32_t b, const Q8Block& block, Q8Block& term) {
+                  float buffer[kQ8Length];
+                  float left[kQ8Length];
+                  residual(padded(x, b * kQ8Length, cols, buffer), block, left);
+                  prepare_q8_block(left, term);
+                });
       return;
   }
 }

@@ -38,7 +38,7 @@ struct PairSums {
 
 template <CodeForm kForm, int kP, int kT>
 void tile_i8mm(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-               float* sums) {
+               float* const* sums) {
   using S = Neon;
   constexpr int kVector = S::kLanes * 4;
   constexpr int kRecord = q8_record_vectors(kForm) * kVector;
@@ -48,7 +48,7 @@ void tile_i8mm(const std::uint8_t* panel, std::uint32_t steps, const std::byte* 
   const Q8Block* rows[2 * kPairs];
   for (int t = 0; t < kT; ++t) {
     rows[t] = reinterpret_cast<const Q8Block*>(x[t]);
-    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums + (t * kP + p) * S::kLanes);
+    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums[t] + p * S::kLanes);
   }
   if constexpr (kT % 2 != 0) rows[kT] = rows[kT - 1];  // its products are not used
 
@@ -87,7 +87,7 @@ void tile_i8mm(const std::uint8_t* panel, std::uint32_t steps, const std::byte* 
     panel += kP * kRecord;
   }
   for (int t = 0; t < kT; ++t) {
-    for (int p = 0; p < kP; ++p) S::store(sums + (t * kP + p) * S::kLanes, sum[p][t]);
+    for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);
   }
 }
 

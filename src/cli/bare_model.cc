@@ -22,7 +22,8 @@ BareModel::BareModel(const ModelArguments& arguments)
   if (options_.threads == 0) options_.threads = available_cores();
 }
 
-Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
+Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
+                           std::uint32_t sequences) {
   if (tokens > context_) {
     throw Error(ErrorCode::context_full,
                 fmt::format("{} tokens are more than the context of {} tokens", tokens, context_));
@@ -33,8 +34,8 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows) {
   options.threads = options_.threads;
   options.max_rows = options_.prefill_chunk;
   options.max_logit_rows = max_logit_rows;
-  options.pages = pages_for(tokens);
-  options.max_context = options.pages * kPageTokens;
+  options.max_context = pages_for(tokens) * kPageTokens;
+  options.pages = pages_for(tokens) * sequences;
   executor_ = find_backend(options_.backend).make(decoder_, options);
   return *executor_;
 }

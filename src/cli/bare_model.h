@@ -21,9 +21,9 @@ class BareModel {
   std::uint32_t context() const { return context_; }  // the most tokens of a sequence
   std::uint64_t file_bytes() const { return file_.bytes(); }
 
-  // Makes the executor, with a cache for one sequence of `tokens` tokens. Throws
+  // Makes the executor, with a cache for `sequences` sequences of `tokens` tokens. Throws
   // Error(context_full) that states both numbers where the context is less.
-  Executor& start(std::uint32_t tokens, std::uint32_t max_logit_rows);
+  Executor& start(std::uint32_t tokens, std::uint32_t max_logit_rows, std::uint32_t sequences = 1);
 
  private:
   ModelOptions options_;

@@ -19,11 +19,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kMostRepetitions = 1000;
+constexpr std::uint32_t kMostSequences = 256;
 
 struct BenchArguments {
   ModelArguments model;
   std::optional<std::string> prompt;  // absent: the default list, as far as the context goes
   std::optional<std::string> depth;
+  std::string sequences = "1";
   std::uint32_t decode = 64;
   std::uint32_t repetitions = 3;
   bool json = false;
@@ -38,7 +40,9 @@ const char* kv_name(const ModelArguments& model) {
 struct Plan {
   std::vector<std::uint32_t> prompts;
   std::vector<std::uint32_t> depths;
-  std::uint32_t longest = 0;  // tokens of the longest sequence
+  std::vector<std::uint32_t> sequences;
+  std::uint32_t longest = 0;         // tokens of the longest sequence
+  std::uint32_t most_sequences = 1;  // at once
 };
 
 Plan make_plan(const BenchArguments& arguments, std::uint32_t context) {
@@ -58,6 +62,13 @@ Plan make_plan(const BenchArguments& arguments, std::uint32_t context) {
     plan.depths = parse_numbers(*arguments.depth, "--depth");
   }
   if (arguments.decode == 0) plan.depths.clear();
+  plan.sequences = parse_numbers(arguments.sequences, "--sequences");
+  for (const std::uint32_t count : plan.sequences) {
+    if (count == 0 || count > kMostSequences) {
+      throw UsageError(fmt::format("--sequences: {} is not from 1 to {}", count, kMostSequences));
+    }
+    plan.most_sequences = std::max(plan.most_sequences, count);
+  }
   const auto longer = [&](std::uint64_t tokens) {
     // A sum past 32 bits is past every context too.
     const auto capped = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, UINT32_MAX));
@@ -82,6 +93,7 @@ Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
     document["results"].push_back({{"test", result.test},
                                    {"tokens", result.tokens},
                                    {"depth", result.depth},
+                                   {"sequences", result.sequences},
                                    {"tps", result.tps},
                                    {"tps_min", result.tps_min},
                                    {"tps_max", result.tps_max},
@@ -98,14 +110,14 @@ std::string header(const BenchArguments& arguments, const ExecutorInfo& info) {
                   info.threads, info.threads == 1 ? "thread" : "threads", arguments.model.precision,
                   kv_name(arguments.model));
   for (const std::string& kernel : info.kernels) text += fmt::format("kernel {}\n", kernel);
-  return text + fmt::format("{:<8}{:>8}{:>8}{:>12}{:>12}{:>12}\n", "test", "tokens", "depth",
-                            "tok/s", "least", "most");
+  return text + fmt::format("{:<8}{:>8}{:>8}{:>11}{:>12}{:>12}{:>12}\n", "test", "tokens", "depth",
+                            "sequences", "tok/s", "least", "most");
 }
 
 void bench(const BenchArguments& arguments) {
   BareModel model(arguments.model);
   const Plan plan = make_plan(arguments, model.context());
-  Executor& executor = model.start(plan.longest, 1);
+  Executor& executor = model.start(plan.longest, plan.most_sequences, plan.most_sequences);
   ThroughputMeter meter(executor, model.spec().vocab_size, arguments.repetitions);
 
   std::vector<Throughput> results;
@@ -113,9 +125,9 @@ void bench(const BenchArguments& arguments) {
   const auto take = [&](const Throughput& result) {
     clear_progress();
     if (!arguments.json) {
-      write_output(fmt::format("{:<8}{:>8}{:>8}{:>12.1f}{:>12.1f}{:>12.1f}\n", result.test,
-                               result.tokens, result.depth, result.tps, result.tps_min,
-                               result.tps_max));
+      write_output(fmt::format("{:<8}{:>8}{:>8}{:>11}{:>12.1f}{:>12.1f}{:>12.1f}\n", result.test,
+                               result.tokens, result.depth, result.sequences, result.tps,
+                               result.tps_min, result.tps_max));
     }
     results.push_back(result);
   };
@@ -124,8 +136,11 @@ void bench(const BenchArguments& arguments) {
     take(meter.prefill(tokens));
   }
   for (const std::uint32_t depth : plan.depths) {
-    show_progress(fmt::format("decode of {} tokens at depth {} ...", arguments.decode, depth));
-    take(meter.decode(arguments.decode, depth));
+    for (const std::uint32_t sequences : plan.sequences) {
+      show_progress(fmt::format("decode of {} tokens at depth {}, sequences: {} ...",
+                                arguments.decode, depth, sequences));
+      take(meter.decode(arguments.decode, depth, sequences));
+    }
   }
   if (arguments.json) write_json(to_json(arguments, executor.info(), results));
 }
@@ -143,6 +158,10 @@ void add_bench_command(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--depth", arguments->depth,
                       "Tokens in the cache before decoding, or none; default 0,2048");
+  command
+      ->add_option("--sequences", arguments->sequences,
+                   "Sequences that decode at once, as in 1,8; their tokens a second are added up")
+      ->capture_default_str();
   command->add_option("--repetitions", arguments->repetitions, "Of each test, after one to warm up")
       ->check(CLI::Range(1U, kMostRepetitions))
       ->capture_default_str();

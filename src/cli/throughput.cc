@@ -12,27 +12,47 @@ ThroughputMeter::ThroughputMeter(Executor& executor, std::uint32_t vocab_size,
       repetitions_(repetitions),
       pages_(executor.options().pages),
       tokens_(std::size_t{executor.options().pages} * kPageTokens),
-      logits_(vocab_size) {
+      logits_(std::size_t{executor.options().max_logit_rows} * vocab_size),
+      rows_(executor.options().max_logit_rows) {
   std::iota(pages_.begin(), pages_.end(), PageId{0});
+  std::iota(rows_.begin(), rows_.end(), 0U);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     tokens_[i] = static_cast<TokenId>((i * 7919 + 13) % vocab_size);  // spread over the embedding
   }
 }
 
-void ThroughputMeter::run(std::uint32_t begin, std::uint32_t count) {
-  const std::uint32_t last_row = count - 1;
-  const SequenceSlice slice{.rows = count, .start = begin, .pages = pages_};
-  executor_->forward({.tokens = std::span(tokens_).subspan(begin, count),
-                      .sequences = {&slice, 1},
-                      .logit_rows = {&last_row, 1}},
-                     logits_);
+std::span<const PageId> ThroughputMeter::pages_of(std::uint32_t sequence) const {
+  const std::size_t count = pages_for(executor_->options().max_context);
+  return std::span(pages_).subspan(sequence * count, count);
 }
 
-void ThroughputMeter::run_prompt(std::uint32_t tokens) {
+void ThroughputMeter::run_prompt(std::uint32_t tokens, std::uint32_t sequence) {
   const std::uint32_t most = executor_->options().max_rows;
+  const std::span<const PageId> pages = pages_of(sequence);
+  const std::size_t first = std::size_t{pages.front()} * kPageTokens;
   for (std::uint32_t begin = 0; begin < tokens; begin += most) {
-    run(begin, std::min(most, tokens - begin));
+    const std::uint32_t count = std::min(most, tokens - begin);
+    const std::uint32_t last_row = count - 1;
+    const SequenceSlice slice{.rows = count, .start = begin, .pages = pages};
+    executor_->forward({.tokens = std::span(tokens_).subspan(first + begin, count),
+                        .sequences = {&slice, 1},
+                        .logit_rows = {&last_row, 1}},
+                       std::span(logits_).first(logits_.size() / rows_.size()));
   }
+}
+
+void ThroughputMeter::run_step(std::uint32_t position, std::uint32_t sequences) {
+  row_tokens_.clear();
+  slices_.clear();
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    const std::span<const PageId> pages = pages_of(i);
+    row_tokens_.push_back(tokens_[std::size_t{pages.front()} * kPageTokens + position]);
+    slices_.push_back({.rows = 1, .start = position, .pages = pages});
+  }
+  executor_->forward({.tokens = row_tokens_,
+                      .sequences = slices_,
+                      .logit_rows = std::span(rows_).first(sequences)},
+                     std::span(logits_).first(logits_.size() / rows_.size() * sequences));
 }
 
 template <typename Work>
@@ -56,18 +76,21 @@ Throughput ThroughputMeter::measure(std::uint32_t tokens, const Work& work) {
 }
 
 Throughput ThroughputMeter::prefill(std::uint32_t tokens) {
-  Throughput result = measure(tokens, [&] { run_prompt(tokens); });
+  Throughput result = measure(tokens, [&] { run_prompt(tokens, 0); });
   result.test = "prefill";
   return result;
 }
 
-Throughput ThroughputMeter::decode(std::uint32_t tokens, std::uint32_t depth) {
-  run_prompt(depth);
-  Throughput result = measure(tokens, [&] {
-    for (std::uint32_t i = 0; i < tokens; ++i) run(depth + i, 1);
+Throughput ThroughputMeter::decode(std::uint32_t tokens, std::uint32_t depth,
+                                   std::uint32_t sequences) {
+  for (std::uint32_t i = 0; i < sequences; ++i) run_prompt(depth, i);
+  Throughput result = measure(tokens * sequences, [&] {
+    for (std::uint32_t i = 0; i < tokens; ++i) run_step(depth + i, sequences);
   });
   result.test = "decode";
+  result.tokens = tokens;
   result.depth = depth;
+  result.sequences = sequences;
   return result;
 }
 

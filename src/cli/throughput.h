@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,13 @@
 
 namespace edgerunner::cli {
 
-// Tokens a second of one test: the median, least and most of its repetitions.
+// Tokens a second of one test, of all sequences together: the median, least and most of its
+// repetitions.
 struct Throughput {
-  std::string test;  // "prefill" or "decode"
-  std::uint32_t tokens = 0;
-  std::uint32_t depth = 0;  // tokens in the cache before the first
+  std::string test;          // "prefill" or "decode"
+  std::uint32_t tokens = 0;  // of each sequence
+  std::uint32_t depth = 0;   // tokens in the cache before the first
+  std::uint32_t sequences = 1;
   double tps = 0;
   double tps_min = 0;
   double tps_max = 0;
@@ -28,20 +31,25 @@ class ThroughputMeter {
   // logits of the last one.
   Throughput prefill(std::uint32_t tokens);
 
-  // `tokens` tokens one after another, each with its logits, behind `depth` tokens.
-  Throughput decode(std::uint32_t tokens, std::uint32_t depth);
+  // `tokens` tokens one after another, each with its logits, behind `depth` tokens; in `sequences`
+  // sequences at once, a row of each in every forward pass.
+  Throughput decode(std::uint32_t tokens, std::uint32_t depth, std::uint32_t sequences);
 
  private:
-  void run(std::uint32_t begin, std::uint32_t count);
-  void run_prompt(std::uint32_t tokens);
+  std::span<const PageId> pages_of(std::uint32_t sequence) const;
+  void run_prompt(std::uint32_t tokens, std::uint32_t sequence);
+  void run_step(std::uint32_t position, std::uint32_t sequences);
   template <typename Work>
   Throughput measure(std::uint32_t tokens, const Work& work);
 
   Executor* executor_;
   std::uint32_t repetitions_;
-  std::vector<PageId> pages_;    // of the one sequence
-  std::vector<TokenId> tokens_;  // [positions]
-  std::vector<float> logits_;    // [vocab_size]
+  std::vector<PageId> pages_;        // [sequences, pages of a sequence]
+  std::vector<TokenId> tokens_;      // [pages, kPageTokens], made up
+  std::vector<float> logits_;        // [sequences, vocab_size]
+  std::vector<TokenId> row_tokens_;  // of a step, a row a sequence
+  std::vector<SequenceSlice> slices_;
+  std::vector<std::uint32_t> rows_;  // 0, 1, ...
 };
 
 }  // namespace edgerunner::cli

@@ -29,6 +29,19 @@ TEST_F(Bench, JsonHoldsEveryTest) {
   EXPECT_FALSE(bench["kernels"].empty());
 }
 
+TEST_F(Bench, AddsUpTheTokensOfSequencesAtOnce) {
+  const nlohmann::json bench =
+      run_json({"bench", model_, "--prompt", "none", "--decode", "3", "--depth", "0,70",
+                "--sequences", "1,5", "--repetitions", "1", "--json"});
+  ASSERT_EQ(bench["results"].size(), 4);
+  for (const std::size_t i : {0, 1, 2, 3}) {
+    EXPECT_EQ(bench["results"][i]["sequences"], i % 2 == 0 ? 1 : 5);
+    EXPECT_EQ(bench["results"][i]["depth"], i < 2 ? 0 : 70);
+    EXPECT_EQ(bench["results"][i]["tokens"], 3);
+    EXPECT_GT(bench["results"][i]["tps"], 0);
+  }
+}
+
 TEST_F(Bench, TheDefaultTestsFitTheContext) {
   const nlohmann::json bench = run_json({"bench", model_, "--repetitions", "1", "--json"});
   ASSERT_EQ(bench["results"].size(), 3);
@@ -52,6 +65,7 @@ TEST_F(Bench, RefusesWhatCannotBeMeasured) {
   expect_refusal(run_program({"bench", model_, "--prompt", "few"}), 2, {"few"});
   expect_refusal(run_program({"bench", model_, "--prompt", "0"}), 2, {"--prompt"});
   expect_refusal(run_program({"bench", model_, "--repetitions", "0"}), 2, {"--repetitions"});
+  expect_refusal(run_program({"bench", model_, "--sequences", "0"}), 2, {"--sequences"});
   expect_refusal(run_program({"bench", model_, "--prompt", "none", "--decode", "0"}), 2, {"--"});
 }
 

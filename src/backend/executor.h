@@ -100,7 +100,8 @@ MemoryNeed reference_memory_need(const DecoderSpec& spec, const ExecutorOptions&
 MemoryNeed cpu_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
 
 // The `cuda` backend throws Error(unsupported) in a build without it, and Error(device) where there
-// is no GPU. Its memory is the device's, where the weights are copied too.
+// is no GPU. Its memory is the device's, where the weights are copied too; for matrices without
+// data (arch/shape.h) it makes random weights there.
 bool cuda_available();
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options);

@@ -2,21 +2,43 @@
 
 #include <fmt/core.h>
 
+#include "arch/shape.h"
 #include "base/cpu_features.h"
+#include "base/memory.h"
+#include "cli/output.h"
+#include "cli/usage_error.h"
 #include "edgerunner/error.h"
 #include "runtime/backend.h"
 
 namespace edgerunner::cli {
+namespace {
 
-BareModel::BareModel(const ModelArguments& arguments)
-    : options_(arguments.options()),
-      file_(gguf::File::open(arguments.path)),
-      decoder_(read_decoder(file_)) {
+Decoder decoder_of_shape(const ModelArguments& arguments) {
+  const auto type = element_type_from_name(arguments.type);
+  if (!type || !traits(*type).supported) {
+    throw UsageError(fmt::format("--type: '{}' is no element type that EdgeRunner computes with",
+                                 arguments.type));
+  }
+  return shape_decoder(arguments.shape, *type);
+}
+
+}  // namespace
+
+BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.options()) {
+  if (arguments.path.empty() == arguments.shape.empty()) {
+    throw UsageError("give MODEL, or --shape for random weights, one of the two");
+  }
+  if (arguments.shape.empty()) {
+    file_ = gguf::File::open(arguments.path);
+    decoder_ = read_decoder(*file_);
+  } else {
+    decoder_ = decoder_of_shape(arguments);
+  }
   const std::uint32_t trained = decoder_.spec.context_length;
   if (options_.context > trained) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--context {} is more than the {} tokens that {} was trained for",
-                            options_.context, trained, arguments.path));
+                            options_.context, trained, arguments.title()));
   }
   context_ = options_.context != 0 ? options_.context : trained;
   if (options_.threads == 0) options_.threads = available_cores();
@@ -36,8 +58,35 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.max_logit_rows = max_logit_rows;
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
+  if (!file_ && !random_) make_weights(options);
   executor_ = find_backend(options_.backend).make(decoder_, options);
   return *executor_;
+}
+
+void BareModel::make_weights(const ExecutorOptions& options) {
+  const Backend backend = find_backend(options_.backend);
+  if (!backend.in_system_memory) return;  // it makes them where it keeps them
+  const MemoryNeed need = backend.need(decoder_.spec, options);
+  const std::uint64_t weights = matrix_bytes(decoder_.weights);
+  const std::uint64_t total = weights + need.cache_bytes + need.scratch_bytes;
+  const auto available = available_memory();
+  if (available && total > *available) {
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("random weights take {} MB, cache and scratch {} MB, but only {} MB of "
+                    "memory are free; choose a smaller --shape or --type",
+                    weights / 1'000'000, (total - weights) / 1'000'000, *available / 1'000'000));
+  }
+  show_progress(fmt::format("making {} MB of random weights ...", weights / 1'000'000));
+  random_.emplace(decoder_.weights);
+  clear_progress();
+}
+
+double BareModel::cache_token_bytes() const {
+  ExecutorOptions options = executor_->options();
+  options.pages = 1;
+  const MemoryNeed need = find_backend(options_.backend).need(decoder_.spec, options);
+  return static_cast<double>(need.cache_bytes) / kPageTokens;
 }
 
 }  // namespace edgerunner::cli

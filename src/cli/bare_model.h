@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "arch/decoder.h"
+#include "arch/random_tensors.h"
 #include "backend/executor.h"
 #include "cli/options.h"
 #include "gguf/file.h"
@@ -14,20 +16,31 @@ namespace edgerunner::cli {
 // that need every row of logits, or must compute everything that they measure.
 class BareModel {
  public:
-  // Reads the file; cheap, so that a command can check its options against the model.
+  // Reads the file, or lays out the shape; cheap, so that a command can check its options against
+  // the model. Throws UsageError unless exactly one of the two is given.
   explicit BareModel(const ModelArguments& arguments);
 
+  const Decoder& decoder() const { return decoder_; }
   const DecoderSpec& spec() const { return decoder_.spec; }
   std::uint32_t context() const { return context_; }  // the most tokens of a sequence
-  std::uint64_t file_bytes() const { return file_.bytes(); }
+  // Null where the model is a shape with random weights.
+  const gguf::File* file() const { return file_ ? &*file_ : nullptr; }
+  const ModelOptions& options() const { return options_; }
 
   // Makes the executor, with a cache for `sequences` sequences of `tokens` tokens. Throws
-  // Error(context_full) that states both numbers where the context is less.
+  // Error(context_full) that states both numbers where the context is less. The weights of a shape
+  // are made here: Error(out_of_memory) where they don't fit.
   Executor& start(std::uint32_t tokens, std::uint32_t max_logit_rows, std::uint32_t sequences = 1);
 
+  // What a token takes in the cache of the executor that start() made.
+  double cache_token_bytes() const;
+
  private:
+  void make_weights(const ExecutorOptions& options);
+
   ModelOptions options_;
-  gguf::File file_;
+  std::optional<gguf::File> file_;
+  std::optional<RandomTensors> random_;
   Decoder decoder_;
   std::uint32_t context_ = 0;
   std::unique_ptr<Executor> executor_;

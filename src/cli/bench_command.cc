@@ -85,9 +85,9 @@ Plan make_plan(const BenchArguments& arguments, std::uint32_t context) {
 
 Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
              const std::vector<Throughput>& results) {
-  Json document = {{"model", arguments.model.path},  {"precision", arguments.model.precision},
-                   {"kv", kv_name(arguments.model)}, {"isa", info.isa},
-                   {"kernels", info.kernels},        {"repetitions", arguments.repetitions},
+  Json document = {{"model", arguments.model.title()}, {"precision", arguments.model.precision},
+                   {"kv", kv_name(arguments.model)},   {"isa", info.isa},
+                   {"kernels", info.kernels},          {"repetitions", arguments.repetitions},
                    {"results", Json::array()}};
   for (const Throughput& result : results) {
     document["results"].push_back({{"test", result.test},
@@ -105,7 +105,7 @@ Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
 
 std::string header(const BenchArguments& arguments, const ExecutorInfo& info) {
   std::string text =
-      fmt::format("{}\nbackend {}{}{}, {} {}, precision {}, cache {}\n", arguments.model.path,
+      fmt::format("{}\nbackend {}{}{}, {} {}, precision {}, cache {}\n", arguments.model.title(),
                   info.backend, info.isa.empty() ? "" : ", instruction set ", info.isa,
                   info.threads, info.threads == 1 ? "thread" : "threads", arguments.model.precision,
                   kv_name(arguments.model));
@@ -151,7 +151,7 @@ void add_bench_command(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("bench", "Tokens a second of prefill and decode, nothing reused");
   const auto arguments = std::make_shared<BenchArguments>();
-  arguments->model.add_to(*command);
+  arguments->model.add_to_with_shape(*command);
   command->add_option("--prompt", arguments->prompt,
                       "Prompt lengths, or none; default 16,128,512,2048 within the context");
   command->add_option("--decode", arguments->decode, "Tokens to decode; 0: no decoding")

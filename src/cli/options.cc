@@ -1,11 +1,13 @@
 #include "cli/options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 
+#include "arch/shape.h"
 #include "backend/executor.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
@@ -41,6 +43,26 @@ void add_model_path(CLI::App& command, std::string& path) {
 
 void ModelArguments::add_to(CLI::App& command) {
   add_model_path(command, path);
+  add_running_options(command);
+}
+
+void ModelArguments::add_to_with_shape(CLI::App& command) {
+  command.add_option("MODEL", path, "A GGUF file, or any shard of a split one");
+  command
+      .add_option("--shape", shape,
+                  fmt::format("Instead of a file: random weights in the shape of a known model; {}",
+                              fmt::join(shape_names(), ", ")))
+      ->check(CLI::IsMember(shape_names()));
+  command.add_option("--type", type, "Element type of every matrix of --shape")
+      ->capture_default_str();
+  add_running_options(command);
+}
+
+std::string ModelArguments::title() const {
+  return shape.empty() ? path : fmt::format("{}, {}, random weights", shape, type);
+}
+
+void ModelArguments::add_running_options(CLI::App& command) {
   const std::string group = "Running";
   command
       .add_option("--backend", backend, "Where it runs: cpu, reference (slow and exact) or cuda")

@@ -17,6 +17,8 @@ namespace edgerunner::cli {
 // The options that every command which runs a model takes.
 struct ModelArguments {
   std::string path;
+  std::string shape;  // of random weights instead of a file; for commands that measure speed
+  std::string type = "Q8_0";
   std::string backend = "cpu";
   std::string precision = "fast";
   std::string kv;  // empty: as the precision asks
@@ -25,8 +27,15 @@ struct ModelArguments {
   std::uint64_t seed = 0;
 
   void add_to(CLI::App& command);
+  // The same with --shape in place of MODEL.
+  void add_to_with_shape(CLI::App& command);
+  // MODEL, or "llama3-8b, Q4_K, random weights".
+  std::string title() const;
   // Throws Error(unsupported) for a choice that this build doesn't have.
   ModelOptions options() const;
+
+ private:
+  void add_running_options(CLI::App& command);
 };
 
 // The positional MODEL alone, for commands that run nothing.

@@ -1,2 +1,4 @@
 edgerunner_test(operations_test
-  operation_times_test.cc)
+  operation_cost_test.cc
+  operation_times_test.cc
+  ../support/model_fixture.cc)

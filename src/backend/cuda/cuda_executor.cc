@@ -331,7 +331,9 @@ void require_cache_precision(const ExecutorOptions& options) {
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options) {
   require_cache_precision(options);
-  return cuda::make_executor(decoder, options, cuda::WeightSource::file);
+  const bool shape_only = decoder.weights.embedding.data.empty();
+  return cuda::make_executor(decoder, options,
+                             shape_only ? cuda::WeightSource::random : cuda::WeightSource::file);
 }
 
 bool cuda_available() {

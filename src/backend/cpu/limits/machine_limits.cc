@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -17,10 +18,13 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<std::uint64_t> sink;
 
-std::uint64_t sum_of(const std::uint64_t* data, std::size_t count) {
+// Two streams at once, for the prefetchers of a core follow several.
+std::uint64_t sum_of(std::span<const std::uint64_t> data) {
+  const std::size_t half = data.size() / 16 * 8;
+  const std::uint64_t* const second = data.data() + half;
   std::uint64_t sums[8] = {};
-  for (std::size_t i = 0; i < count; i += 8) {
-    for (std::size_t j = 0; j < 8; ++j) sums[j] += data[i + j];
+  for (std::size_t i = 0; i < half; i += 8) {
+    for (std::size_t j = 0; j < 8; ++j) sums[j] += data[i + j] + second[i + j];
   }
   std::uint64_t total = 0;
   for (const std::uint64_t sum : sums) total += sum;
@@ -45,23 +49,40 @@ PeakLoops peak_loops(Isa isa) {
   }
 }
 
+// The least of at least two measurements, and of as many as fit into a quarter of a second: enough
+// for the clock to rise and to pass by what disturbs.
+template <typename Measure>
+double least(const Measure& measure) {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(250);
+  double seconds = measure();
+  do seconds = std::min(seconds, measure());
+  while (Clock::now() < end);
+  return seconds;
+}
+
 // Operations a second.
 double peak(int threads, const PeakLoop& loop) {
   if (loop.run == nullptr) return 0;
-  // About 10 ms: past the clock's ramp after a few repetitions, short enough for all three kinds.
-  constexpr long kRounds = 4'000'000;
-  const double seconds =
-      time_threads(threads, 3, [&](int) { sink += static_cast<std::uint64_t>(loop.run(kRounds)); });
-  return loop.operations * kRounds * threads / seconds;
+  const auto time = [&](long rounds) {
+    return time_threads(threads, 1,
+                        [&](int) { sink += static_cast<std::uint64_t>(loop.run(rounds)); });
+  };
+  // As many rounds as take some milliseconds, beside which starting together is nothing.
+  long rounds = 10'000;
+  while (time(rounds) < 4e-3) rounds *= 4;
+  return loop.operations * static_cast<double>(rounds) * threads /
+         least([&] { return time(rounds); });
 }
 
 double read_bandwidth(int threads) {
   constexpr std::size_t kBytes = std::size_t{256} << 20;
   const std::vector<std::uint64_t> data(kBytes / sizeof(std::uint64_t), 1);
   const auto count = static_cast<std::size_t>(threads);
-  const std::size_t part = data.size() / count / 8 * 8;
-  const double seconds = time_threads(threads, 5, [&](int t) {
-    sink += sum_of(data.data() + part * static_cast<std::size_t>(t), part);
+  const std::size_t part = data.size() / count;
+  const double seconds = least([&] {
+    return time_threads(threads, 1, [&](int t) {
+      sink += sum_of(std::span(data).subspan(part * static_cast<std::size_t>(t), part));
+    });
   });
   return static_cast<double>(part * count * sizeof(std::uint64_t)) / seconds;
 }

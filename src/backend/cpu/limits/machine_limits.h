@@ -12,7 +12,7 @@ namespace edgerunner::cpu {
 double time_threads(int threads, int repetitions, const std::function<void(int)>& work);
 
 // What `threads` threads of this machine read from memory (plain loops over 256 MiB) and compute in
-// registers with the instructions that the kernels of a set use; no peaks for Isa::scalar. Under a
+// registers with the instructions that the kernels of a set use; no peaks for Isa::scalar. About a
 // second.
 MachineLimits measure_limits(Isa isa, int threads);
 

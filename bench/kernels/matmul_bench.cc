@@ -1,7 +1,9 @@
 // matmul_bench [--isa avx512] [--threads 2] [--cols 2048] [--precision fast|exact]
-//              [--types Q8_0,Q4_K] [--tokens 1,8,128]
+//              [--types Q8_0,Q4_K] [--tokens 1,8,128] [--kib 131072]
 // Times the matrix products of each type for each number of rows of activations, beside what the
 // machine can read and compute, and checks the results against the portable kernels bit for bit.
+// --kib is the size of the weights that few tokens are multiplied with: with less than a cache
+// holds, the product is timed without the memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +24,7 @@ struct Options {
   int threads = available_cores();
   std::uint32_t cols = 2048;
   Precision precision = Precision::fast;
+  double bytes = 128e6;  // past the caches, as in decode
   std::vector<ElementType> types;
   std::vector<std::uint32_t> tokens = {1, 2, 4, 8, 16, 128, 512};
 };
@@ -44,6 +47,7 @@ Options parse(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (key == "--threads") options.threads = std::stoi(value);
     if (key == "--cols") options.cols = static_cast<std::uint32_t>(std::stoul(value));
+    if (key == "--kib") options.bytes = 1024 * std::stod(value);
     if (key == "--precision")
       options.precision = value == "exact" ? Precision::exact : Precision::fast;
     if (key == "--isa") {
@@ -102,9 +106,10 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
   const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
   const test::RandomWeights pattern_weights(type, 96, options.cols, 1);
   const Matrix pattern = pattern_weights.matrix(96);
-  // Past the caches for few tokens, as in decode; about 2e9 operations otherwise.
-  const double wanted = tokens <= 16 ? 128e6 / static_cast<double>(row_bytes(type, options.cols))
-                                     : 1e9 / tokens / options.cols;
+  // Of many tokens about 2e9 operations.
+  const double wanted = tokens <= 16
+                            ? options.bytes / static_cast<double>(row_bytes(type, options.cols))
+                            : 1e9 / tokens / options.cols;
   const std::uint32_t unit = 96 * static_cast<std::uint32_t>(options.threads);
   const std::uint32_t rows = std::max(1U, static_cast<std::uint32_t>(wanted / unit)) * unit;
   const std::vector<std::byte> bytes = repeat(pattern, rows);
@@ -119,9 +124,14 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
     scratch.emplace_back(cpu::multiply_scratch_bytes(options.cols));
   }
   const std::uint32_t part = rows / options.threads;
-  const double seconds = cpu::time_threads(options.threads, 7, [&](int t) {
-    kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
-  });
+  const int rounds = tokens <= 16 ? std::max(1, static_cast<int>(32e6 / options.bytes)) : 1;
+  const double seconds =
+      cpu::time_threads(options.threads, 7, [&](int t) {
+        for (int round = 0; round < rounds; ++round) {
+          kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
+        }
+      }) /
+      rounds;
   const bool same = same_as_portable(pattern, x, tokens, format, out.data(), rows);
   const double bytes_per_second = static_cast<double>(bytes.size()) / seconds;
   const double operations = 2.0 * rows * options.cols * tokens / seconds;

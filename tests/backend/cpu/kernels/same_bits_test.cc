@@ -77,9 +77,9 @@ std::vector<std::uint32_t> widths(ElementType type) {
     case 1:
       return {576, 33, 1, 1500};
     case 32:
-      return {32, 96, 160, 576, 1184};
+      return {32, 96, 160, 288, 576, 1184, 1536};
     default:
-      return {256, 768, 1280};
+      return {256, 512, 768, 1280};
   }
 }
 
@@ -102,6 +102,7 @@ TEST_P(SameBits, AsThePortableKernels) {
       }
       for (const std::uint32_t rows : {1U, 2U, 7U, 8U, 16U, 24U, 31U, 32U, 96U}) {
         ASSERT_NO_FATAL_FAILURE(expect_same(kernels(isa), portable, prepared, rows, 3, 1));
+        ASSERT_NO_FATAL_FAILURE(expect_same(kernels(isa), portable, prepared, rows, 5, 2));
         ASSERT_NO_FATAL_FAILURE(expect_same(kernels(isa), portable, prepared, rows, 0, 32));
       }
     }

@@ -139,6 +139,30 @@ struct Avx512 {
   static void load_columns4(const std::uint8_t* const* rows, std::size_t offset, I* out) {
     edgerunner::cpu::load_columns4(rows, offset, out);
   }
+  // A square of floats: lane l of out[i] is rows[l][i].
+  static void transpose(const float* rows, F out[16]) {
+    I columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      I in[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) in[r] = _mm512_load_si512(rows + 16 * (4 * i + r));
+      transpose_within_quarters(in, columns[i]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      const I in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
+      I column[4];
+      transpose_quarters(in, column);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) out[4 * j + c] = as_float(column[j]);
+    }
+  }
+  // `into`, but with lanes lane[l] of `from` in its lanes l from `first` on, `count` of them.
+  static F select_lanes(F into, F from, const std::int32_t* lane, int first, int count) {
+    return _mm512_mask_permutexvar_ps(into, static_cast<__mmask16>(((1U << count) - 1) << first),
+                                      _mm512_loadu_si512(lane), from);
+  }
   // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
   // f16 become bfloat16 if wanted.
   template <bool kFromHalves>

@@ -1,0 +1,344 @@
+#pragma once
+
+// The product of one or two rows of activations with weights read in the order of memory, without a
+// panel. A vector of codes holds blocks of one weight row; its products are reduced to one integer
+// a block, scaled, and kept as a row of a square tile. After S::kLanes weight rows the tiles are
+// transposed, and each output's sum runs over its blocks in their order, with a weight row a lane.
+// Written once over the formats of an instruction set, included by its translation unit.
+//
+// A Format has
+//   S, Layout (row_group.h), kForm;
+//   kUnit, kUnitBytes: the fewest consecutive blocks that it reads, and their size;
+//   kOffset: what the codes are above the integers of the weights;
+//   kHalfCodes: whether the halves of a block have integer factors of their own;
+//   read_codes(units, codes[8]): codes of a group, whose i-th unit begins at units(i);
+//   read_scales(units): a RowScales.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels/codes.h"
+#include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/row_group.h"
+#include "backend/cpu/kernels/scratch.h"
+
+namespace edgerunner::cpu {
+namespace {
+
+inline constexpr std::uint32_t kRowTokens = 2;  // rows of activations, at most
+// So far ahead weights are fetched: what arrives from memory in 100 to 200 ns at 15 to 30 GB/s a
+// core.
+inline constexpr std::size_t kRowPrefetchBytes = 4096;
+
+// Beside the codes of a group, by lane.
+template <class S>
+struct RowScales {
+  typename S::F scale[2];       // the second in half_scales only
+  typename S::F minimum;        // minimum, half_minima
+  typename S::I half_codes;     // the factors of both halves, 2 x 16 bits
+  typename S::I minimum_codes;  // half_minima: 2 x 16 bits
+};
+
+// Units one after the other, and units that stand anywhere.
+template <class Format>
+struct AdjacentUnits {
+  const std::uint8_t* first;
+  const std::uint8_t* operator()(int i) const { return first + i * Format::kUnitBytes; }
+};
+template <class Format>
+struct UnitsOfRows {
+  const std::uint8_t* unit[Format::S::kLanes / Format::kUnit];
+  const std::uint8_t* operator()(int i) const { return unit[i]; }
+};
+
+// Products of one group of weights with kCount rows of activations. Those of the i-th go to
+// out + i * tile_stride, the weights' minima to `minima`.
+template <class Format, int kCount, class Units>
+inline void multiply_group(const Units& units, const RowGroup<typename Format::S>* x, float* out,
+                           std::size_t tile_stride, float* minima) {
+  using S = typename Format::S;
+  using I = typename S::I;
+  typename Format::Codes codes[8];
+  Format::read_codes(units, codes);
+  const RowScales<S> scales = Format::read_scales(units);
+#pragma GCC unroll 4
+  for (int t = 0; t < kCount; ++t) {
+    typename S::F value;
+    if constexpr (Format::kForm == CodeForm::half_scales) {
+      I dots[2];
+      Format::Layout::template half_dots<Format>(codes, x[t], dots);
+      value = S::mul(scales.scale[0], S::to_float(dots[0]));
+      value = S::fma(scales.scale[1], S::to_float(dots[1]), value);
+    } else if constexpr (Format::kHalfCodes) {
+      I dots[2];
+      Format::Layout::template half_dots<Format>(codes, x[t], dots);
+      const I pairs = S::bit_or(S::bit_and(dots[0], S::set32(0xFFFF)), S::shl32(dots[1], 16));
+      value = S::mul(scales.scale[0], S::to_float(S::dot_pairs(pairs, scales.half_codes)));
+    } else {
+      value =
+          S::mul(scales.scale[0], S::to_float(Format::Layout::template dots<Format>(codes, x[t])));
+    }
+    if constexpr (Format::kForm == CodeForm::half_minima) {
+      const I sums = S::load_integers(reinterpret_cast<const std::uint8_t*>(x[t].half_sum));
+      value = S::fma(scales.minimum, S::to_float(S::dot_pairs(scales.minimum_codes, sums)), value);
+    }
+    S::store(out + t * tile_stride, value);
+  }
+  if constexpr (Format::kForm == CodeForm::minimum) S::store(minima, scales.minimum);
+}
+
+// Goes on with a sum by block b of a group; values and minima have a weight row a lane.
+template <class Format>
+inline typename Format::S::F add_block(const RowGroup<typename Format::S>& x, int b,
+                                       typename Format::S::F values, typename Format::S::F minima,
+                                       typename Format::S::F sum) {
+  using S = typename Format::S;
+  sum = S::fma(S::set(x.scale[b]), values, sum);
+  if constexpr (Format::kForm == CodeForm::minimum) {
+    sum = S::fma(S::set(x.scaled_sum[b]), minima, sum);
+  }
+  return sum;
+}
+
+// How the columns of a row are cut: whole groups, then units, of which the last may overlap what
+// stands before it.
+template <class Format>
+struct RowCut {
+  static constexpr std::uint32_t kLanes = Format::S::kLanes;
+  std::uint32_t blocks;
+  std::uint32_t groups;
+  std::uint32_t units;
+
+  explicit RowCut(std::uint32_t cols)
+      : blocks(cols / kQ8Length),
+        groups(blocks / kLanes),
+        units((blocks % kLanes + Format::kUnit - 1) / Format::kUnit) {}
+
+  std::uint32_t unit_begin(std::uint32_t unit) const {
+    const std::uint32_t begin = groups * kLanes + unit * Format::kUnit;
+    return begin + Format::kUnit <= blocks ? begin : blocks - Format::kUnit;
+  }
+  // The blocks of a unit that don't stand before it as well.
+  std::uint32_t counted(std::uint32_t unit) const {
+    const std::uint32_t before = groups * kLanes + unit * Format::kUnit - unit_begin(unit);
+    return (1U << Format::kUnit) - (1U << before);
+  }
+};
+
+// One kind of product: a format and a number of rows of activations. The second terms of a row
+// (q8_block.h) are a row more, for the groups that have some.
+template <class Format, int kTokens>
+class RowProduct {
+ public:
+  using S = typename Format::S;
+  using F = typename S::F;
+
+  RowProduct(const RawProduct& product, const Scratch& scratch)
+      : product_(product),
+        cut_(product.cols),
+        x_(reinterpret_cast<Group*>(scratch.panel)),
+        tiles_(reinterpret_cast<float*>(scratch.temporary)),
+        sums_(scratch.sums),
+        term_sums_(scratch.term_sums) {}
+
+  // Whether scratch can hold what a row as long as this needs.
+  bool fits() const {
+    return cut_.blocks >= Format::kUnit &&
+           (cut_.groups + cut_.units) * kRows * sizeof(Group) <= Scratch::kPanelBytes &&
+           cut_.groups * kTiles * kTileFloats * sizeof(float) <= Scratch::kTemporaryBytes &&
+           cut_.blocks * sizeof(Q8Block) <= Scratch::kTemporaryBytes;
+  }
+
+  void run(std::uint32_t row_begin, std::uint32_t row_end) {
+    const std::uint8_t* begin = product_.weights + row_begin * product_.row_bytes;
+    for (std::size_t i = 0; i < kRowPrefetchBytes; i += 64) __builtin_prefetch(begin + i);
+    fill_groups();
+    for (std::uint32_t row = row_begin; row < row_end; row += S::kLanes) {
+      const std::uint32_t left = row_end - row;
+      const std::uint32_t rows = left < S::kLanes ? left : S::kLanes;
+      const std::uint8_t* weights = product_.weights + row * product_.row_bytes;
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        multiply_row(weights + r * product_.row_bytes, tiles_ + std::size_t{r} * S::kLanes);
+      }
+      F sums[kRows];
+      for (int i = 0; i < kRows; ++i) sums[i] = S::zero();
+      for (std::uint32_t g = 0; g < cut_.groups; ++g) add_tiles(g, sums);
+      for (std::uint32_t u = 0; u < cut_.units; ++u) add_unit(u, weights, rows, sums);
+      for (int t = 0; t < kTokens; ++t) {
+        S::store(sums_ + t * S::kLanes, sums[t]);
+        S::store(term_sums_ + t * S::kLanes, sums[kTokens + t]);
+      }
+      finish<S>(product_, 0, kTokens, row, rows, 1, sums_, term_sums_);
+    }
+  }
+
+ private:
+  using Group = RowGroup<S>;
+  using Layout = typename Format::Layout;
+  static constexpr LaneOfBlock<Layout, S::kLanes> kLane{};
+  static constexpr int kRows = 2 * kTokens;  // first terms, then second terms
+  static constexpr int kTiles = kRows + (Format::kForm == CodeForm::minimum ? 1 : 0);
+  static constexpr std::size_t kTileFloats = std::size_t{S::kLanes} * S::kLanes;
+  static constexpr std::size_t kGroupBytes = S::kLanes / Format::kUnit * Format::kUnitBytes;
+
+  void fill_groups() {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
+      const std::byte* row = product_.x + t * product_.x_stride;
+      fill_row(reinterpret_cast<const Q8Block*>(row), nullptr, t);
+      // The second terms in the places of their blocks, where the tiles will be.
+      auto* terms = reinterpret_cast<Q8Block*>(tiles_);
+      __builtin_memset(terms, 0, cut_.blocks * sizeof(Q8Block));
+      for_each_term(row, cut_.blocks,
+                    [&](std::uint32_t b, const Q8Block& term) { terms[b] = term; });
+      fill_row(terms, q8_mask(row, cut_.blocks), kTokens + t);
+    }
+  }
+
+  // All blocks of a row of activations, or those of a mask.
+  void fill_row(const Q8Block* blocks, const std::uint64_t* mask, std::uint32_t i) {
+    constexpr auto kPeriod = static_cast<std::uint32_t>(S::kLanes);
+    const auto fill = [&](Group* x, std::uint32_t first, std::uint32_t period,
+                          std::uint32_t counted) {
+      for (std::uint32_t b = 0; mask != nullptr && b < period; ++b) {
+        const std::uint64_t bit = mask[(first + b) / 64] >> ((first + b) % 64) & 1;
+        counted &= ~(static_cast<std::uint32_t>(bit ^ 1) << b);
+      }
+      x[i].counted = counted;
+      if (counted == 0) return;
+      fill_group<Format>(blocks + first, static_cast<int>(period), counted, x[i]);
+    };
+    for (std::uint32_t g = 0; g < cut_.groups; ++g) {
+      fill(x_ + g * kRows, g * kPeriod, kPeriod, (1U << kPeriod) - 1);
+    }
+    for (std::uint32_t u = 0; u < cut_.units; ++u) {
+      fill(x_ + (cut_.groups + u) * kRows, cut_.unit_begin(u), Format::kUnit, cut_.counted(u));
+    }
+  }
+
+  static bool has_terms(const Group* x) {
+    std::uint32_t counted = 0;
+    for (int t = 0; t < kTokens; ++t) counted |= x[kTokens + t].counted;
+    return counted != 0;
+  }
+
+  template <class Units>
+  static void multiply(const Units& units, const Group* x, float* out, std::size_t tile_stride) {
+    float* minima = out + kRows * tile_stride;
+    if (has_terms(x)) {
+      multiply_group<Format, kRows>(units, x, out, tile_stride, minima);
+    } else {
+      multiply_group<Format, kTokens>(units, x, out, tile_stride, minima);
+    }
+  }
+
+  // The whole groups of a weight row, to its row of each tile.
+  void multiply_row(const std::uint8_t* weights, float* out) const {
+    const std::uint8_t* ahead = weights + kRowPrefetchBytes;
+    const std::uint8_t* end = ahead + product_.row_bytes;
+    for (std::uint32_t g = 0; g < cut_.groups; ++g) {
+#pragma GCC unroll 8
+      for (std::size_t line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(ahead + line);
+      ahead += kGroupBytes;
+      multiply(AdjacentUnits<Format>{weights}, x_ + g * kRows, out, kTileFloats);
+      weights += kGroupBytes;
+      out += kTiles * kTileFloats;
+    }
+    for (; ahead < end; ahead += 64) __builtin_prefetch(ahead);
+  }
+
+  void add_tiles(std::uint32_t group, F* sums) const {
+    const float* tiles = tiles_ + group * kTiles * kTileFloats;
+    const Group* x = x_ + group * kRows;
+    F minima[S::kLanes] = {};
+    if constexpr (kTiles > kRows) S::transpose(tiles + kRows * kTileFloats, minima);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      if (i >= kTokens && x[i].counted == 0) continue;
+      F columns[S::kLanes];
+      S::transpose(tiles + static_cast<std::size_t>(i) * kTileFloats, columns);
+#pragma GCC unroll 16
+      for (int b = 0; b < S::kLanes; ++b) {
+        if (i >= kTokens && (x[i].counted >> b & 1) == 0) continue;
+        const int lane = kLane.lane[b];
+        sums[i] = add_block<Format>(x[i], b, columns[lane], minima[lane], sums[i]);
+      }
+    }
+  }
+
+  // A unit of columns of all rows; a group holds it of several.
+  void add_unit(std::uint32_t unit, const std::uint8_t* weights, std::uint32_t rows,
+                F* sums) const {
+    constexpr int kUnit = static_cast<int>(Format::kUnit);
+    constexpr int kUnitRows = S::kLanes / kUnit;  // of a group
+    const Group* x = x_ + (cut_.groups + unit) * kRows;
+    const std::uint8_t* first =
+        weights + std::size_t{cut_.unit_begin(unit)} * Format::kUnitBytes / Format::kUnit;
+    alignas(64) float values[kTiles][kUnit][S::kLanes];
+    for (int g = 0; g < kUnit; ++g) {
+      UnitsOfRows<Format> units;
+      for (int i = 0; i < kUnitRows; ++i) {  // the last row again past the end
+        const auto r = static_cast<std::uint32_t>(g * kUnitRows + i);
+        units.unit[i] = first + (r < rows ? r : rows - 1) * product_.row_bytes;
+      }
+      multiply(units, x, values[0][g], std::size_t{kUnit} * S::kLanes);
+    }
+    const auto column = [&](int tile, int b) {
+      F rows_of_block = S::zero();
+      for (int g = 0; g < kUnit; ++g) {
+        rows_of_block = S::select_lanes(rows_of_block, S::load(values[tile][g]),
+                                        kUnitLanes.lane[b], g * kUnitRows, kUnitRows);
+      }
+      return rows_of_block;
+    };
+#pragma GCC unroll 8
+    for (int b = 0; b < kUnit; ++b) {
+      F minima = S::zero();
+      if constexpr (kTiles > kRows) minima = column(kRows, b);
+      for (int i = 0; i < kRows; ++i) {
+        if ((x[i].counted >> b & 1) == 0) continue;
+        sums[i] = add_block<Format>(x[i], b, column(i, b), minima, sums[i]);
+      }
+    }
+  }
+
+  // For block b of a unit, the lane that holds it of each row, in the row's group.
+  struct UnitLanes {
+    std::int32_t lane[Format::kUnit][S::kLanes];
+  };
+  static constexpr UnitLanes unit_lanes() {
+    UnitLanes lanes{};
+    constexpr int kUnit = static_cast<int>(Format::kUnit);
+    for (int b = 0; b < kUnit; ++b) {
+      for (int r = 0; r < S::kLanes; ++r) {
+        lanes.lane[b][r] = kLane.lane[r % (S::kLanes / kUnit) * kUnit + b];
+      }
+    }
+    return lanes;
+  }
+  static constexpr UnitLanes kUnitLanes = unit_lanes();
+
+  const RawProduct& product_;
+  RowCut<Format> cut_;
+  Group* x_;          // [groups and units, kRows]
+  float* tiles_;      // [groups, kTiles, lanes, lanes]
+  float* sums_;       // [kTokens, lanes]
+  float* term_sums_;  // [kTokens, lanes]
+};
+
+// Runs the product where it can; false where the panels have to.
+template <class Format>
+bool multiply_by_rows(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
+                      const Scratch& scratch) {
+  const auto run = [&](auto rows) {
+    if (!rows.fits()) return false;
+    rows.run(row_begin, row_end);
+    return true;
+  };
+  static_assert(kRowTokens == 2);
+  return product.tokens == 1 ? run(RowProduct<Format, 1>(product, scratch))
+                             : run(RowProduct<Format, 2>(product, scratch));
+}
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -126,11 +126,12 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
   const std::uint32_t part = rows / options.threads;
   const int rounds = tokens <= 16 ? std::max(1, static_cast<int>(32e6 / options.bytes)) : 1;
   const double seconds =
-      cpu::time_threads(options.threads, 7, [&](int t) {
-        for (int round = 0; round < rounds; ++round) {
-          kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
-        }
-      }) /
+      cpu::time_threads(options.threads, 7,
+                        [&](int t) {
+                          for (int round = 0; round < rounds; ++round) {
+                            kernels.multiply(product, part * t, part * (t + 1), scratch[t].data());
+                          }
+                        }) /
       rounds;
   const bool same = same_as_portable(pattern, x, tokens, format, out.data(), rows);
   const double bytes_per_second = static_cast<double>(bytes.size()) / seconds;

@@ -16,7 +16,7 @@ namespace {
 // dequantize() does.
 template <class S, CodeForm kForm, int kP, int kT>
 void tile_dequantized(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-                              float* const* sums) {
+                      float* const* sums) {
   using F = typename S::F;
   using I = typename S::I;
   constexpr bool kSigned = kForm == CodeForm::signed_codes || kForm == CodeForm::half_scales;
@@ -42,8 +42,8 @@ void tile_dequantized(const std::uint8_t* panel, std::uint32_t steps, const std:
         if constexpr (!kSigned) minimum[p] = vector(record, 9);
         if constexpr (kForm == CodeForm::half_minima) {
           const I pair = S::load_integers(record + 10 * kVector);
-          minimum[p] = S::mul(minimum[p],
-                              S::to_float(S::sar32(half == 0 ? S::shl32(pair, 16) : pair, 16)));
+          minimum[p] =
+              S::mul(minimum[p], S::to_float(S::sar32(half == 0 ? S::shl32(pair, 16) : pair, 16)));
         }
       }
       for (int k = 4 * half; k < 4 * half + 4; ++k) {

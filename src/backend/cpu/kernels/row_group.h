@@ -23,8 +23,8 @@ struct alignas(64) RowGroup {
 };
 
 // The order in which the blocks of a group stand in vectors of codes and, once their products have
-// been reduced, in lanes. A Layout gives block_of_piece(v, p) and half_of_piece(v, p): what the p-th
-// 16 bytes of the v-th vector of codes belong to; and block_of_lane.
+// been reduced, in lanes. A Layout gives block_of_piece(v, p) and half_of_piece(v, p): what the
+// p-th 16 bytes of the v-th vector of codes belong to; and block_of_lane.
 template <class Layout, int kLanes>
 struct LaneOfBlock {
   int lane[kLanes]{};

@@ -26,7 +26,6 @@
 namespace edgerunner::cpu {
 namespace {
 
-inline constexpr std::uint32_t kRowTokens = 2;  // rows of activations, at most
 // So far ahead weights are fetched: what arrives from memory in 100 to 200 ns at 15 to 30 GB/s a
 // core.
 inline constexpr std::size_t kRowPrefetchBytes = 4096;
@@ -286,8 +285,8 @@ class RowProduct {
     const auto column = [&](int tile, int b) {
       F rows_of_block = S::zero();
       for (int g = 0; g < kUnit; ++g) {
-        rows_of_block = S::select_lanes(rows_of_block, S::load(values[tile][g]),
-                                        kUnitLanes.lane[b], g * kUnitRows, kUnitRows);
+        rows_of_block = S::select_lanes(rows_of_block, S::load(values[tile][g]), kUnitLanes.lane[b],
+                                        g * kUnitRows, kUnitRows);
       }
       return rows_of_block;
     };

@@ -2,6 +2,7 @@
 // nothing here instantiates a template of the standard library, so that no code of this instruction
 // set can stand in for another translation unit's.
 #include "backend/cpu/kernels/avx2/prepare.h"
+#include "backend/cpu/kernels/avx2/row_kernels.h"
 #include "backend/cpu/kernels/avx2/simd.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/panel_kernels.h"
@@ -16,6 +17,10 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
+  if (product.tokens <= kRowTokens) {
+    const RowMultiply by_rows = row_kernel(product.type, product.format);
+    if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
+  }
   multiply_panels<Avx2>(product, panel_kernel<Avx2>(product.type, product.format), row_begin,
                         row_end, Scratch(scratch));
 }

@@ -153,6 +153,25 @@ struct Avx2 {
     }
     transpose_within_halves(in, out);
   }
+  // A square of floats: lane l of out[i] is rows[l][i].
+  static void transpose(const float* rows, F out[8]) {
+    I in[8];
+    I columns[8];
+    for (int r = 0; r < 8; ++r) {
+      in[r] = load_integers(reinterpret_cast<const std::uint8_t*>(rows + 8 * r));
+    }
+    transpose8(in, columns);
+    for (int c = 0; c < 8; ++c) out[c] = as_float(columns[c]);
+  }
+  // `into`, but with lanes lane[l] of `from` in its lanes l from `first` on, `count` of them.
+  static F select_lanes(F into, F from, const std::int32_t* lane, int first, int count) {
+    const I lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const I inside =
+        bit_and(greater(lanes, set32(first - 1)), greater(set32(first + count), lanes));
+    const F picked =
+        _mm256_permutevar8x32_ps(from, _mm256_loadu_si256(reinterpret_cast<const I*>(lane)));
+    return _mm256_blendv_ps(into, picked, as_float(inside));
+  }
   // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
   // f16 become bfloat16 if wanted.
   template <bool kFromHalves>

@@ -143,7 +143,8 @@ struct FiveBitRow : QuadsRow<kFormOf, kBlockBytes> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     const __m512i bit_of_byte = _mm512_set1_epi64(static_cast<std::int64_t>(0x8040201008040201U));
-    const __m512i first_bytes = _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0x01010101, 0x01010101));
+    const __m512i first_bytes =
+        _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0x01010101, 0x01010101));
     const __m512i last_bytes = _mm512_or_si512(first_bytes, _mm512_set1_epi8(2));
     const __m512i sixteen = _mm512_set1_epi8(16);
 #pragma GCC unroll 4
@@ -175,7 +176,8 @@ using Q5_1Row = FiveBitRow<CodeForm::minimum, 24, 4, 0>;
 // Nibbles that stand for values of a table.
 template <const std::int8_t (&kValues)[16], int kOffset>
 inline void look_up(__m512i codes[8]) {
-  const __m512i table = _mm512_add_epi8(Avx512::table(kValues), _mm512_set1_epi8(static_cast<char>(kOffset)));
+  const __m512i table =
+      _mm512_add_epi8(Avx512::table(kValues), _mm512_set1_epi8(static_cast<char>(kOffset)));
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) codes[i] = _mm512_shuffle_epi8(table, codes[i]);
 }
@@ -196,8 +198,7 @@ struct Mxfp4Row : FourBitRow<CodeForm::signed_codes, 17, 1, 12> {
   }
   template <class Units>
   static RowScales<S> read_scales(const Units& units) {
-    const __m512i words =
-        _mm512_cvtepu16_epi32(_mm512_castsi512_si256(read_words<17, 0>(units)));
+    const __m512i words = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(read_words<17, 0>(units)));
     // Blocks 1 and 3 of a quad begin within a word.
     const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8);
     RowScales<S> scales;

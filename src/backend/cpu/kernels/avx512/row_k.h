@@ -49,7 +49,8 @@ inline __m512i shift_copies(__m512i copies) {
                               _mm256_set1_epi16(static_cast<short>(second)), 1);
   };
   static_assert((kFirst >= 0) == (kSecond >= 0) || kFirst == 0 || kSecond == 0);
-  if constexpr (kFirst > 0 || kSecond > 0) return _mm512_sllv_epi16(copies, counts(kFirst, kSecond));
+  if constexpr (kFirst > 0 || kSecond > 0)
+    return _mm512_sllv_epi16(copies, counts(kFirst, kSecond));
   return _mm512_srlv_epi16(copies, counts(-kFirst, -kSecond));
 }
 
@@ -86,9 +87,8 @@ inline RowScales<Avx512> packed_scales(const Units& units) {
   low = _mm256_and_si256(low, in_both(_mm_set1_epi32(0x0F0F3F3F)));
   const __m256i high = _mm256_shuffle_epi8(
       heads, in_both(_mm_setr_epi8(-1, -1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9, -1, -1, 10, 11)));
-  const __m256i bytes =
-      split_bytes(_mm256_ternarylogic_epi32(low, _mm256_srli_epi16(high, 2),
-                                            _mm256_set1_epi8(0x30), 0xF8));
+  const __m256i bytes = split_bytes(
+      _mm256_ternarylogic_epi32(low, _mm256_srli_epi16(high, 2), _mm256_set1_epi8(0x30), 0xF8));
   const __m512 halves = _mm512_cvtph_ps(heads);  // d and dmin in lanes 0 and 1, 8 and 9
   const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8);
   const __m512 d = _mm512_permutexvar_ps(first, halves);
@@ -183,8 +183,7 @@ struct Q2KRow : KRow<CodeForm::half_minima, 84, FieldPairs, 0, true> {
     const __m256i low = _mm256_set1_epi8(0x0F);
     RowScales<S> scales;
     scales.half_codes = _mm512_cvtepu8_epi16(_mm256_and_si256(bytes, low));
-    scales.minimum_codes =
-        _mm512_cvtepu8_epi16(_mm256_and_si256(_mm256_srli_epi16(bytes, 4), low));
+    scales.minimum_codes = _mm512_cvtepu8_epi16(_mm256_and_si256(_mm256_srli_epi16(bytes, 4), low));
     scales.scale[0] = load_unit_halves(units, 80);
     scales.minimum = negate(load_unit_halves(units, 82));
     return scales;
@@ -200,12 +199,11 @@ struct Q3KRow : KRow<CodeForm::signed_codes, 110, FieldPairs, 4, true> {
       const __m512i bytes = load64(units(i) + 32);
       const __m512i copies = _mm512_broadcast_i64x4(load32(units(i)));
       // The third bits of blocks s and 4 + s, to be shifted by s more.
-      const __m512i third = _mm512_mask_blend_epi64(0xF0, _mm512_slli_epi16(copies, 2),
-                                                    _mm512_srli_epi16(copies, 2));
+      const __m512i third =
+          _mm512_mask_blend_epi64(0xF0, _mm512_slli_epi16(copies, 2), _mm512_srli_epi16(copies, 2));
 #pragma GCC unroll 4
       for (int s = 0; s < 4; ++s) {
-        const __m512i two =
-            _mm512_and_si512(_mm512_srli_epi16(bytes, 2 * s), _mm512_set1_epi8(3));
+        const __m512i two = _mm512_and_si512(_mm512_srli_epi16(bytes, 2 * s), _mm512_set1_epi8(3));
         out[s] = with_bits(two, _mm512_srli_epi16(third, s), 4);
       }
     }
@@ -220,12 +218,11 @@ struct Q3KRow : KRow<CodeForm::signed_codes, 110, FieldPairs, 4, true> {
                            _mm256_set1_epi8(0x0F));
     __m256i high = _mm256_shuffle_epi8(heads, in_both(_mm_set1_epi32(0x0D0C0B0A)));
     high = _mm256_srlv_epi16(high, in_both(_mm_setr_epi16(0, 0, 2, 2, 4, 4, 6, 6)));
-    const __m256i biased = _mm256_ternarylogic_epi32(low, _mm256_slli_epi16(high, 4),
-                                                     _mm256_set1_epi8(0x30), 0xF8);
+    const __m256i biased =
+        _mm256_ternarylogic_epi32(low, _mm256_slli_epi16(high, 4), _mm256_set1_epi8(0x30), 0xF8);
     // Negated, as the scale: see read_codes() of the portable kernels.
     RowScales<S> scales;
-    scales.half_codes =
-        _mm512_cvtepi8_epi16(_mm256_sub_epi8(_mm256_set1_epi8(32), biased));
+    scales.half_codes = _mm512_cvtepi8_epi16(_mm256_sub_epi8(_mm256_set1_epi8(32), biased));
     scales.scale[0] = negate(load_unit_halves(units, 108));
     return scales;
   }

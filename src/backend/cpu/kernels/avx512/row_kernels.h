@@ -1,65 +1,45 @@
 #pragma once
 
-// The row kernel of each type of weights.
+// Which row kernel a type of weights has.
 
 #include "backend/cpu/kernels/avx512/row_blocks32.h"
 #include "backend/cpu/kernels/avx512/row_floats.h"
 #include "backend/cpu/kernels/avx512/row_k.h"
-#include "backend/cpu/kernels/row_product.h"
+#include "backend/cpu/kernels/row_kernels.h"
 
 namespace edgerunner::cpu {
 namespace {
 
-using RowMultiply = bool (*)(const RawProduct& product, std::uint32_t row_begin,
-                             std::uint32_t row_end, const Scratch& scratch);
+struct Avx512RowFormats {
+  using Q4_0 = Q4_0Row;
+  using Q4_1 = Q4_1Row;
+  using Q5_0 = Q5_0Row;
+  using Q5_1 = Q5_1Row;
+  using Q8_0 = Q8_0Row;
+  using Iq4Nl = Iq4NlRow;
+  using Mxfp4 = Mxfp4Row;
+  using Q2K = Q2KRow;
+  using Q3K = Q3KRow;
+  using Q4K = Q4KRow;
+  using Q5K = Q5KRow;
+  using Q6K = Q6KRow;
+  using Iq4Xs = Iq4XsRow;
+};
 
 // Null where there is none.
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
-  if (format == ActivationFormat::f32) {
-    switch (type) {
-      case ElementType::f32:
-        return multiply_float_rows<FloatWeights::f32>;
-      case ElementType::f16:
-        return multiply_float_rows<FloatWeights::f16_as_f32>;
-      case ElementType::bf16:
-        return multiply_float_rows<FloatWeights::bf16_as_f32>;
-      default:
-        return nullptr;
-    }
-  }
+  const bool exact = format == ActivationFormat::f32;
   switch (type) {
+    case ElementType::f32:
+      return multiply_float_rows<FloatWeights::f32>;
     case ElementType::f16:
-      return multiply_float_rows<FloatWeights::f16>;
+      return exact ? multiply_float_rows<FloatWeights::f16_as_f32>
+                   : multiply_float_rows<FloatWeights::f16>;
     case ElementType::bf16:
-      return multiply_float_rows<FloatWeights::bf16>;
-    case ElementType::q4_0:
-      return multiply_by_rows<Q4_0Row>;
-    case ElementType::q4_1:
-      return multiply_by_rows<Q4_1Row>;
-    case ElementType::q5_0:
-      return multiply_by_rows<Q5_0Row>;
-    case ElementType::q5_1:
-      return multiply_by_rows<Q5_1Row>;
-    case ElementType::q8_0:
-      return multiply_by_rows<Q8_0Row>;
-    case ElementType::iq4_nl:
-      return multiply_by_rows<Iq4NlRow>;
-    case ElementType::mxfp4:
-      return multiply_by_rows<Mxfp4Row>;
-    case ElementType::q2_k:
-      return multiply_by_rows<Q2KRow>;
-    case ElementType::q3_k:
-      return multiply_by_rows<Q3KRow>;
-    case ElementType::q4_k:
-      return multiply_by_rows<Q4KRow>;
-    case ElementType::q5_k:
-      return multiply_by_rows<Q5KRow>;
-    case ElementType::q6_k:
-      return multiply_by_rows<Q6KRow>;
-    case ElementType::iq4_xs:
-      return multiply_by_rows<Iq4XsRow>;
+      return exact ? multiply_float_rows<FloatWeights::bf16_as_f32>
+                   : multiply_float_rows<FloatWeights::bf16>;
     default:
-      return nullptr;
+      return exact ? nullptr : quantised_row_kernel<Avx512RowFormats>(type);
   }
 }
 

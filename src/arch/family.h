@@ -20,16 +20,43 @@ struct Family {
 // Every family that EdgeRunner runs, each in a file of its own.
 std::span<const Family> families();
 
-Decoder read_llama(const Metadata& metadata, TensorReader& tensors);  // llama.cc; mistral too
+Decoder read_llama(const Metadata& metadata, TensorReader& tensors);  // llama.cc; mistral, mixtral
 Decoder read_qwen2(const Metadata& metadata, TensorReader& tensors);  // qwen2.cc
-Decoder read_qwen3(const Metadata& metadata, TensorReader& tensors);  // qwen3.cc
+Decoder read_qwen2moe(const Metadata& metadata, TensorReader& tensors);  // qwen2.cc
+Decoder read_qwen3(const Metadata& metadata, TensorReader& tensors);     // qwen3.cc
+Decoder read_qwen3moe(const Metadata& metadata, TensorReader& tensors);  // qwen3.cc
+Decoder read_gemma2(const Metadata& metadata, TensorReader& tensors);    // gemma.cc
+Decoder read_gemma3(const Metadata& metadata, TensorReader& tensors);    // gemma.cc
+Decoder read_phi3(const Metadata& metadata, TensorReader& tensors);      // phi3.cc
+Decoder read_granite(const Metadata& metadata, TensorReader& tensors);   // granite.cc
+Decoder read_olmo2(const Metadata& metadata, TensorReader& tensors);     // olmo2.cc
+Decoder read_smollm3(const Metadata& metadata, TensorReader& tensors);   // smollm3.cc
 
-// What the families share: a pre-norm decoder with grouped-query attention and SwiGLU.
-struct PreNormTraits {
+// RMSNorm of queries and keys before they are rotated.
+enum class QkNorm { none, each_head, whole_row };
+
+// What the families have in common is read by read_standard_decoder(); these are its choices. What
+// a family alone has, its own file sets afterwards.
+struct FamilyTraits {
   RopeLayout rope_layout = RopeLayout::interleaved;
-  bool qk_norm = false;  // RMSNorm on each query and key head is required
+  QkNorm qk_norm = QkNorm::none;
+  bool pre_norm = true;             // attn_norm, ffn_norm
+  bool post_norm = false;           // post_attention_norm, post_ffw_norm
+  bool fused = false;               // q, k, v in attn_qkv; gate and up in ffn_up
+  bool normalised_experts = false;  // the weights of the chosen experts add up to 1
+  Activation activation = Activation::silu;
 };
-Decoder read_pre_norm_decoder(const Metadata& metadata, TensorReader& tensors,
-                              const PreNormTraits& traits);
+
+// A decoder with grouped-query attention and gated feed-forward networks, dense or (in layers that
+// have a router) mixtures of experts.
+Decoder read_standard_decoder(const Metadata& metadata, TensorReader& tensors,
+                              const FamilyTraits& traits);
+
+// The parts of it.
+std::vector<LayerSpec> read_layer_specs(const Metadata& metadata, std::uint32_t dim);
+// Fills in what the tensors tell about the spec: which layers are mixtures.
+LayerWeights read_layer_weights(const Metadata& metadata, TensorReader& tensors,
+                                std::uint32_t index, LayerSpec& layer, std::uint32_t dim,
+                                const FamilyTraits& traits);
 
 }  // namespace edgerunner

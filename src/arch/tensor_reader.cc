@@ -47,6 +47,16 @@ const gguf::Tensor& TensorReader::take(std::string_view name) {
   return *tensor;
 }
 
+Matrix TensorReader::matrices(std::string_view name, std::uint32_t count, std::uint32_t rows,
+                              std::uint32_t cols) {
+  const gguf::Tensor& tensor = take(name);
+  if (tensor.rank > 3 || tensor.shape[0] != cols || tensor.shape[1] != rows ||
+      tensor.shape[2] != count) {
+    wrong_shape(*file_, tensor, fmt::format("[{}, {}, {}]", cols, rows, count));
+  }
+  return {tensor.name, tensor.type, count * rows, cols, tensor.data};
+}
+
 bool TensorReader::has(std::string_view name) const { return file_->find_tensor(name) != nullptr; }
 
 Matrix TensorReader::matrix(std::string_view name, std::uint32_t rows, std::uint32_t cols) {

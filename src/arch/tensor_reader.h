@@ -20,6 +20,10 @@ class TensorReader {
 
   // [rows, cols]; rows 0 means whatever the file has.
   Matrix matrix(std::string_view name, std::uint32_t rows, std::uint32_t cols);
+  // `count` matrices of [rows, cols] one after another, as one of [count * rows, cols], which must
+  // fit 32 bits.
+  Matrix matrices(std::string_view name, std::uint32_t count, std::uint32_t rows,
+                  std::uint32_t cols);
   bool has(std::string_view name) const;
 
   Vector vector(std::string_view name, std::uint32_t length);

@@ -20,13 +20,19 @@ struct Matrix {
   std::span<const std::byte> data;  // [rows, cols] blocks
 
   bool empty() const { return rows == 0; }
+
+  // The part [first, first + count) of the rows.
+  Matrix row_range(std::uint32_t first, std::uint32_t count) const {
+    const std::size_t stride = row_bytes(type, cols);
+    return {name, type, count, cols, data.subspan(first * stride, count * stride)};
+  }
 };
 
 // A norm's weight or a bias, small enough to be held as f32. Empty where the model has none.
 using Vector = std::vector<float>;
 
 struct AttentionWeights {
-  Vector norm;    // [dim]
+  Vector norm;    // [dim], or empty: the block reads the residual stream as it is
   Matrix q;       // [heads * head_dim, dim]
   Matrix k;       // [kv_heads * head_dim, dim]
   Matrix v;       // [kv_heads * head_dim, dim]
@@ -35,19 +41,35 @@ struct AttentionWeights {
   Vector k_bias;  // [kv_heads * head_dim], or empty
   Vector v_bias;  // [kv_heads * head_dim], or empty
   Vector o_bias;  // [dim], or empty
-  Vector q_norm;  // [head_dim], RMSNorm of each query head before RoPE, or empty
-  Vector k_norm;  // [head_dim], the same for key heads, or empty
+  Vector q_norm;  // RMSNorm of queries before RoPE: [head_dim], of each head, or [heads *
+                  // head_dim], of all heads as one row, or empty
+  Vector k_norm;     // the same for keys
+  Vector post_norm;  // [dim], of the block's output before it is added, or empty
 };
 
-// down(silu(gate(x)) * up(x)).
+// Experts stand one after another in one matrix, as their tensors do in the file.
+struct MixtureWeights {
+  Matrix router;         // [count, dim]
+  Matrix gate;           // [count * ffn_dim, dim]
+  Matrix up;             // [count * ffn_dim, dim]
+  Matrix down;           // [count * dim, ffn_dim]
+  Matrix shared_gate;    // [shared_ffn_dim, dim], or empty
+  Matrix shared_up;      // [shared_ffn_dim, dim]
+  Matrix shared_down;    // [dim, shared_ffn_dim]
+  Matrix shared_router;  // [1, dim]: the shared expert's output is multiplied by its sigmoid
+};
+
+// down(activation(gate(x)) * up(x)).
 struct FeedForwardWeights {
-  Vector norm;       // [dim]
-  Matrix gate;       // [ffn_dim, dim]
-  Matrix up;         // [ffn_dim, dim]
-  Matrix down;       // [dim, ffn_dim]
-  Vector gate_bias;  // [ffn_dim], or empty
-  Vector up_bias;    // [ffn_dim], or empty
-  Vector down_bias;  // [dim], or empty
+  Vector norm;             // [dim], or empty
+  Matrix gate;             // [ffn_dim, dim]
+  Matrix up;               // [ffn_dim, dim]
+  Matrix down;             // [dim, ffn_dim]
+  Vector gate_bias;        // [ffn_dim], or empty
+  Vector up_bias;          // [ffn_dim], or empty
+  Vector down_bias;        // [dim], or empty
+  Vector post_norm;        // [dim], of the block's output before it is added, or empty
+  MixtureWeights mixture;  // in place of gate, up and down where LayerSpec::mixture.count > 0
 };
 
 struct LayerWeights {

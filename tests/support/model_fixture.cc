@@ -44,10 +44,7 @@ std::vector<std::string> supported_fixtures() {
   if (!has_shared_data()) return names;
   const nlohmann::json manifest = read_json(shared_dir() / "fixtures" / "manifest.json");
   for (const auto& model : manifest.at("models")) {
-    const std::string name = model.at("name");
-    const std::string arch = model.at("arch");
-    const bool dense = name.find("moe") == std::string::npos;
-    if (dense && (arch == "llama" || arch == "qwen2" || arch == "qwen3")) names.push_back(name);
+    names.push_back(model.at("name"));
   }
   return names;
 }

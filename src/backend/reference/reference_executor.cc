@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <utility>
 #include <vector>
 
 #include "backend/executor.h"
@@ -40,15 +42,18 @@ void rms_norm(std::span<double> x, const Vector& weight, float epsilon) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] *= scale * static_cast<double>(weight[i]);
 }
 
+// Without a weight, x as it is.
 Rows normed(Rows x, const Vector& weight, float epsilon) {
+  if (weight.empty()) return x;
   for (Row& row : x) rms_norm(row, weight, epsilon);
   return x;
 }
 
-void rotate(std::span<double> head, const RopeSpec& rope, std::uint32_t position) {
-  const std::size_t pairs = rope.inverse_frequencies.size();
+void rotate(std::span<double> head, const RopeSpec& rope, std::span<const double> frequencies,
+            std::uint32_t position) {
+  const std::size_t pairs = frequencies.size();
   for (std::size_t i = 0; i < pairs; ++i) {
-    const double angle = position * rope.inverse_frequencies[i];
+    const double angle = position * frequencies[i];
     const double cosine = std::cos(angle) * rope.magnitude;
     const double sine = std::sin(angle) * rope.magnitude;
     const bool neighbours = rope.layout == RopeLayout::interleaved;
@@ -60,12 +65,33 @@ void rotate(std::span<double> head, const RopeSpec& rope, std::uint32_t position
   }
 }
 
-double silu(double x) { return x / (1.0 + std::exp(-x)); }
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-void add(Rows& x, const Rows& y) {
-  for (std::size_t row = 0; row < x.size(); ++row) {
-    for (std::size_t i = 0; i < x[row].size(); ++i) x[row][i] += y[row][i];
-  }
+// SiLU, or GELU by its tanh approximation (Hendrycks and Gimpel 2016).
+double activate(Activation activation, double x) {
+  if (activation == Activation::silu) return x * sigmoid(x);
+  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1.0 + std::tanh(inner));
+}
+
+// cap * tanh(x / cap), or x where there is no cap.
+double capped(double x, float cap) {
+  return cap == 0 ? x : static_cast<double>(cap) * std::tanh(x / static_cast<double>(cap));
+}
+
+void scale(Row& x, double factor) {
+  for (double& value : x) value *= factor;
+}
+
+void add(Row& x, const Row& y, double factor = 1.0) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += factor * y[i];
+}
+
+void softmax(std::span<double> scores) {
+  const double peak = *std::max_element(scores.begin(), scores.end());
+  double total = 0;
+  for (double& score : scores) total += score = std::exp(score - peak);
+  for (double& score : scores) score /= total;
 }
 
 // Where a row of the batch stands.
@@ -99,11 +125,12 @@ class ReferenceExecutor final : public Executor {
     }
 
     Rows x = embed(batch.tokens);
-    for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
-      add(x, attention(layer, normed(x, weights_.layers[layer].attention.norm, spec_.norm_epsilon),
-                       places));
-      add(x, feed_forward(layer,
-                          normed(x, weights_.layers[layer].feed_forward.norm, spec_.norm_epsilon)));
+    for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+      const LayerWeights& w = weights_.layers[i];
+      add_block(x, attention(i, normed(x, w.attention.norm, spec_.norm_epsilon), places),
+                w.attention.post_norm);
+      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, spec_.norm_epsilon)),
+                w.feed_forward.post_norm);
     }
 
     Rows last;
@@ -111,7 +138,10 @@ class ReferenceExecutor final : public Executor {
     const Rows result =
         multiply(weights_.head, {}, normed(last, weights_.output_norm, spec_.norm_epsilon));
     for (std::size_t row = 0; row < result.size(); ++row) {
-      std::copy(result[row].begin(), result[row].end(), logits.begin() + row * spec_.vocab_size);
+      for (std::size_t i = 0; i < spec_.vocab_size; ++i) {
+        const double logit = result[row][i] * static_cast<double>(spec_.logit_scale);
+        logits[row * spec_.vocab_size + i] = static_cast<float>(capped(logit, spec_.logit_cap));
+      }
     }
   }
 
@@ -138,8 +168,23 @@ class ReferenceExecutor final : public Executor {
       dequantize(table.type, table.data.subspan(static_cast<std::size_t>(token) * stride, stride),
                  values);
       x.emplace_back(values.begin(), values.end());
+      scale(x.back(), static_cast<double>(spec_.embedding_scale));
     }
     return x;
+  }
+
+  // Adds a block's output to the residual stream.
+  void add_block(Rows& x, const Rows& output, const Vector& post_norm) const {
+    const Rows y = normed(output, post_norm, spec_.norm_epsilon);
+    for (std::size_t row = 0; row < x.size(); ++row) {
+      add(x[row], y[row], static_cast<double>(spec_.residual_scale));
+    }
+  }
+
+  void rotate_head(std::span<double> head, LayerRope which, std::uint32_t position) const {
+    if (which == LayerRope::none) return;
+    const RopeSpec& rope = which == LayerRope::local ? spec_.local_rope : spec_.rope;
+    rotate(head, rope, rope.frequencies(options_.max_context), position);
   }
 
   // The slot of a position in a layer's cache, [kv_heads, head_dim].
@@ -158,10 +203,13 @@ class ReferenceExecutor final : public Executor {
 
     for (std::size_t row = 0; row < x.size(); ++row) {
       const auto prepare = [&](Row& heads, const Vector& norm) {
+        // A norm is as long as the parts that it norms: one head each, or all of them.
+        for (std::size_t at = 0; at < heads.size() && !norm.empty(); at += norm.size()) {
+          rms_norm(std::span(heads).subspan(at, norm.size()), norm, spec_.norm_epsilon);
+        }
         for (std::size_t at = 0; at < heads.size(); at += layer.head_dim) {
-          const std::span<double> head(heads.data() + at, layer.head_dim);
-          if (!norm.empty()) rms_norm(head, norm, spec_.norm_epsilon);
-          rotate(head, spec_.rope, places[row].position);
+          rotate_head(std::span(heads).subspan(at, layer.head_dim), layer.rope,
+                      places[row].position);
         }
       };
       prepare(q[row], w.q_norm);
@@ -194,14 +242,13 @@ class ReferenceExecutor final : public Executor {
         const double* key = keys_[index].data() + slot(place, p, width) + kv_at;
         double score = 0;
         for (std::uint32_t i = 0; i < layer.head_dim; ++i) score += query[i] * key[i];
-        scores[p - begin] = score * static_cast<double>(layer.attention_scale);
+        scores[p - begin] =
+            capped(score * static_cast<double>(layer.attention_scale), layer.attention_cap);
       }
-      const double peak = *std::max_element(scores.begin(), scores.end());
-      double total = 0;
-      for (double& score : scores) total += score = std::exp(score - peak);
+      softmax(scores);
       for (std::uint32_t p = begin; p < end; ++p) {
         const double* value = values_[index].data() + slot(place, p, width) + kv_at;
-        const double weight = scores[p - begin] / total;
+        const double weight = scores[p - begin];
         for (std::uint32_t i = 0; i < layer.head_dim; ++i) result[i] += weight * value[i];
       }
     }
@@ -210,13 +257,62 @@ class ReferenceExecutor final : public Executor {
 
   Rows feed_forward(std::size_t index, const Rows& x) const {
     const FeedForwardWeights& w = weights_.layers[index].feed_forward;
-    Rows gate = multiply(w.gate, w.gate_bias, x);
-    const Rows up = multiply(w.up, w.up_bias, x);
-    for (std::size_t row = 0; row < x.size(); ++row) {
-      for (std::size_t i = 0; i < gate[row].size(); ++i)
-        gate[row][i] = silu(gate[row][i]) * up[row][i];
+    const MixtureSpec& mixture = spec_.layers[index].mixture;
+    if (mixture.count > 0) return mix(mixture, w.mixture, x);
+    return multiply(w.down, w.down_bias,
+                    gated(multiply(w.gate, w.gate_bias, x), multiply(w.up, w.up_bias, x)));
+  }
+
+  Rows gated(Rows gate, const Rows& up) const {
+    for (std::size_t row = 0; row < gate.size(); ++row) {
+      for (std::size_t i = 0; i < gate[row].size(); ++i) {
+        gate[row][i] = activate(spec_.activation, gate[row][i]) * up[row][i];
+      }
     }
-    return multiply(w.down, w.down_bias, gate);
+    return gate;
+  }
+
+  // Every row through the experts that its router chooses, and through the shared one.
+  Rows mix(const MixtureSpec& spec, const MixtureWeights& w, const Rows& x) const {
+    Rows out(x.size(), Row(spec_.dim, 0.0));
+    Rows routed = multiply(w.router, {}, x);
+    for (std::size_t row = 0; row < x.size(); ++row) {
+      for (const auto& [expert, weight] : choose_experts(spec, routed[row])) {
+        const auto part = [&, e = expert](const Matrix& all, std::uint32_t rows) {
+          return all.row_range(e * rows, rows);
+        };
+        const Rows hidden = gated(multiply(part(w.gate, spec.ffn_dim), {}, {x[row]}),
+                                  multiply(part(w.up, spec.ffn_dim), {}, {x[row]}));
+        add(out[row], multiply(part(w.down, spec_.dim), {}, hidden)[0], weight);
+      }
+    }
+    if (spec.shared_ffn_dim > 0) {
+      const Rows shared = multiply(
+          w.shared_down, {}, gated(multiply(w.shared_gate, {}, x), multiply(w.shared_up, {}, x)));
+      const Rows share = multiply(w.shared_router, {}, x);
+      for (std::size_t row = 0; row < x.size(); ++row) {
+        add(out[row], shared[row], sigmoid(share[row][0]));
+      }
+    }
+    return out;
+  }
+
+  // The experts of a row with their weights; of equals, the first.
+  static std::vector<std::pair<std::uint32_t, double>> choose_experts(const MixtureSpec& spec,
+                                                                      Row& scores) {
+    softmax(scores);
+    std::vector<std::pair<std::uint32_t, double>> chosen;
+    double total = 0;
+    for (std::uint32_t i = 0; i < spec.used; ++i) {
+      const auto best = std::max_element(scores.begin(), scores.end());
+      chosen.emplace_back(best - scores.begin(), *best);
+      total += *best;
+      *best = -1;
+    }
+    if (spec.normalised) {
+      for (auto& choice : chosen) choice.second /= total;
+    }
+    return chosen;
   }
 
   const DecoderSpec& spec_;
@@ -240,8 +336,9 @@ MemoryNeed reference_memory_need(const DecoderSpec& spec, const ExecutorOptions&
   for (const LayerSpec& layer : spec.layers) {
     need.cache_bytes += std::uint64_t{options.pages} * kPageTokens * layer.kv_heads *
                         layer.head_dim * 2 * sizeof(double);
-    widest = std::max<std::uint64_t>(
-        {widest, layer.ffn_dim, std::uint64_t{layer.heads} * layer.head_dim});
+    widest = std::max<std::uint64_t>({widest, layer.ffn_dim, layer.mixture.count,
+                                      layer.mixture.shared_ffn_dim,
+                                      std::uint64_t{layer.heads} * layer.head_dim});
   }
   // A handful of row buffers live at once, and the logits.
   need.scratch_bytes = sizeof(double) * (6 * std::uint64_t{options.max_rows} * widest +

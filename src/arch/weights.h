@@ -32,17 +32,17 @@ struct Matrix {
 using Vector = std::vector<float>;
 
 struct AttentionWeights {
-  Vector norm;    // [dim], or empty: the block reads the residual stream as it is
-  Matrix q;       // [heads * head_dim, dim]
-  Matrix k;       // [kv_heads * head_dim, dim]
-  Matrix v;       // [kv_heads * head_dim, dim]
-  Matrix o;       // [dim, heads * head_dim]
-  Vector q_bias;  // [heads * head_dim], or empty
-  Vector k_bias;  // [kv_heads * head_dim], or empty
-  Vector v_bias;  // [kv_heads * head_dim], or empty
-  Vector o_bias;  // [dim], or empty
-  Vector q_norm;  // RMSNorm of queries before RoPE: [head_dim], of each head, or [heads *
-                  // head_dim], of all heads as one row, or empty
+  Vector norm;       // [dim], or empty: the block reads the residual stream as it is
+  Matrix q;          // [heads * head_dim, dim]
+  Matrix k;          // [kv_heads * head_dim, dim]
+  Matrix v;          // [kv_heads * head_dim, dim]
+  Matrix o;          // [dim, heads * head_dim]
+  Vector q_bias;     // [heads * head_dim], or empty
+  Vector k_bias;     // [kv_heads * head_dim], or empty
+  Vector v_bias;     // [kv_heads * head_dim], or empty
+  Vector o_bias;     // [dim], or empty
+  Vector q_norm;     // RMSNorm of queries before RoPE: [head_dim], of each head, or [heads *
+                     // head_dim], of all heads as one row, or empty
   Vector k_norm;     // the same for keys
   Vector post_norm;  // [dim], of the block's output before it is added, or empty
 };

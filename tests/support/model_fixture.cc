@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "arch/beyond_plain.h"
 #include "support/shared_data.h"
 
 namespace edgerunner::test {
@@ -28,6 +29,7 @@ ModelFixture load_fixture(const std::string& name) {
                        {},
                        json.at("greedy"),
                        json.at("max_abs_logit"),
+                       json.at("n_ctx_for_engine"),
                        std::move(file),
                        std::move(decoder)};
   for (const auto& [position, logits] : json.at("logits").items()) {
@@ -39,13 +41,21 @@ ModelFixture load_fixture(const std::string& name) {
   return fixture;
 }
 
-std::vector<std::string> supported_fixtures() {
+std::vector<std::string> all_fixtures() {
   std::vector<std::string> names;
   if (!has_shared_data()) return names;
   const nlohmann::json manifest = read_json(shared_dir() / "fixtures" / "manifest.json");
   for (const auto& model : manifest.at("models")) {
     names.push_back(model.at("name"));
   }
+  return names;
+}
+
+std::vector<std::string> plain_fixtures() {
+  std::vector<std::string> names = all_fixtures();
+  std::erase_if(names, [](const std::string& name) {
+    return !beyond_plain(load_fixture(name).decoder).empty();
+  });
   return names;
 }
 

@@ -21,14 +21,16 @@ struct ModelFixture {
   std::map<std::uint32_t, std::vector<double>> logits;  // by position; the last one included
   std::vector<TokenId> greedy;                          // continuation of the prompt
   double peak = 0;                                      // largest |logit|
+  std::uint32_t context = 0;                            // to allot, so that LongRoPE chooses alike
   gguf::File file;
   Decoder decoder;
 };
 
 ModelFixture load_fixture(const std::string& name);
 
-// Names of the fixtures whose architecture EdgeRunner runs (mixtures of experts are not).
-std::vector<std::string> supported_fixtures();
+// Names of all fixtures, and of those that every backend runs (see beyond_plain.h).
+std::vector<std::string> all_fixtures();
+std::vector<std::string> plain_fixtures();
 
 // Drives one sequence through an executor, with pages in order from `first_page`.
 class SequenceRunner {

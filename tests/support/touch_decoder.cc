@@ -37,21 +37,31 @@ std::uint64_t touch(const LayerWeights& weights, const LayerSpec& layer, std::ui
   const std::uint64_t kv_dim = std::uint64_t{layer.kv_heads} * layer.head_dim;
   const AttentionWeights& attention = weights.attention;
   const FeedForwardWeights& feed_forward = weights.feed_forward;
-  check(attention.norm, dim);
+  check_optional(attention.norm, dim);
+  check_optional(attention.post_norm, dim);
+  check_optional(feed_forward.post_norm, dim);
   check_optional(attention.q_bias, q_dim);
   check_optional(attention.k_bias, kv_dim);
   check_optional(attention.v_bias, kv_dim);
   check_optional(attention.o_bias, dim);
-  check_optional(attention.q_norm, layer.head_dim);
-  check_optional(attention.k_norm, layer.head_dim);
-  check(feed_forward.norm, dim);
+  check_optional(attention.q_norm, attention.q_norm.size() == q_dim ? q_dim : layer.head_dim);
+  check_optional(attention.k_norm, attention.k_norm.size() == kv_dim ? kv_dim : layer.head_dim);
+  check_optional(feed_forward.norm, dim);
   check_optional(feed_forward.gate_bias, layer.ffn_dim);
   check_optional(feed_forward.up_bias, layer.ffn_dim);
   check_optional(feed_forward.down_bias, dim);
-  return touch(attention.q, q_dim, dim) + touch(attention.k, kv_dim, dim) +
-         touch(attention.v, kv_dim, dim) + touch(attention.o, dim, q_dim) +
-         touch(feed_forward.gate, layer.ffn_dim, dim) + touch(feed_forward.up, layer.ffn_dim, dim) +
-         touch(feed_forward.down, dim, layer.ffn_dim);
+  const std::uint64_t total = touch(attention.q, q_dim, dim) + touch(attention.k, kv_dim, dim) +
+                              touch(attention.v, kv_dim, dim) + touch(attention.o, dim, q_dim);
+  const MixtureSpec& mixture = layer.mixture;
+  if (mixture.count > 0) {
+    const MixtureWeights& m = feed_forward.mixture;
+    const std::uint64_t hidden = std::uint64_t{mixture.count} * mixture.ffn_dim;
+    promise(mixture.used > 0 && mixture.used <= mixture.count, "some of the experts are used");
+    return total + touch(m.router, mixture.count, dim) + touch(m.gate, hidden, dim) +
+           touch(m.up, hidden, dim) + touch(m.down, mixture.count * dim, mixture.ffn_dim);
+  }
+  return total + touch(feed_forward.gate, layer.ffn_dim, dim) +
+         touch(feed_forward.up, layer.ffn_dim, dim) + touch(feed_forward.down, dim, layer.ffn_dim);
 }
 
 }  // namespace

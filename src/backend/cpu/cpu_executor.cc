@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "arch/beyond_plain.h"
 #include "backend/cpu/forward_pass.h"
 #include "backend/cpu/lazy_memory.h"
 #include "backend/cpu/limits/machine_limits.h"
@@ -50,6 +51,7 @@ class CpuExecutor final : public Executor, private Profilable {
         rope_(decoder.spec.rope, options.max_context),
         scratch_(workspace_bytes(decoder.spec, options)),
         pool_(options.threads) {
+    require_plain(decoder, "cpu");
     lay_out(scratch_.data(), decoder.spec, options, workspace_);
     info_ = {"cpu", std::string(name(isa)), describe_kernels(decoder, options, kernels_, isa),
              pool_.size()};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "arch/beyond_plain.h"
 #include "backend/cuda/buffers.h"
 #include "backend/cuda/choice_settings.h"
 #include "backend/cuda/chooser.h"
@@ -331,6 +332,7 @@ void require_cache_precision(const ExecutorOptions& options) {
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options) {
   require_cache_precision(options);
+  require_plain(decoder, "cuda");
   const bool shape_only = decoder.weights.embedding.data.empty();
   return cuda::make_executor(decoder, options,
                              shape_only ? cuda::WeightSource::random : cuda::WeightSource::file);

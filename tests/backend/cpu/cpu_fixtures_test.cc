@@ -27,7 +27,7 @@ std::unique_ptr<Executor> make(const ModelFixture& fixture, Precision precision,
 
 TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : supported_fixtures()) {
+  for (const std::string& model : plain_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       const auto f32 = make(fixture, Precision::exact, KvPrecision::f32, isa);
@@ -44,7 +44,7 @@ TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
 // that F32 weights get, or the bf16 ones of F16 and BF16.
 TEST(CpuFixtures, FastIsWithinItsBounds) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : supported_fixtures()) {
+  for (const std::string& model : plain_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     const std::string& type = fixture.weight_type;
     const double bound = type == "F32" ? 1.5e-3 : type == "F16" || type == "BF16" ? 1.5e-2 : 2.0e-2;
@@ -85,7 +85,7 @@ double mean_divergence(Executor& wanted, Executor& got, const ModelFixture& fixt
 // activations of 8 bits do.
 TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : supported_fixtures()) {
+  for (const std::string& model : plain_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       const auto exact = make(fixture, Precision::exact, KvPrecision::f32, isa);
@@ -102,7 +102,7 @@ TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
 
 TEST(CpuFixtures, GreedyContinuationsAreIdenticalInExact) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : supported_fixtures()) {
+  for (const std::string& model : plain_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       EXPECT_EQ(

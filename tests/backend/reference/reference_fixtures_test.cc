@@ -9,12 +9,13 @@ namespace {
 
 std::unique_ptr<Executor> make(const ModelFixture& fixture) {
   return make_reference_executor(
-      fixture.decoder, {.max_rows = 512, .max_logit_rows = 512, .pages = 4, .max_context = 256});
+      fixture.decoder,
+      {.max_rows = 512, .max_logit_rows = 512, .pages = 4, .max_context = fixture.context});
 }
 
 TEST(ReferenceFixtures, LogitsAreWithin1e5OfThePeak) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& name : supported_fixtures()) {
+  for (const std::string& name : all_fixtures()) {
     const ModelFixture fixture = load_fixture(name);
     const double error = largest_error(*make(fixture), fixture, 512);
     fmt::print("{:24} {:6} reference: {:.2e} of the peak\n", name, fixture.weight_type, error);
@@ -24,7 +25,7 @@ TEST(ReferenceFixtures, LogitsAreWithin1e5OfThePeak) {
 
 TEST(ReferenceFixtures, GreedyContinuationsAreIdentical) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& name : supported_fixtures()) {
+  for (const std::string& name : all_fixtures()) {
     const ModelFixture fixture = load_fixture(name);
     EXPECT_EQ(greedy_continuation(*make(fixture), fixture), fixture.greedy) << name;
   }
@@ -32,7 +33,8 @@ TEST(ReferenceFixtures, GreedyContinuationsAreIdentical) {
 
 TEST(ReferenceFixtures, ChunkedPrefillGivesTheSameBits) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string name : {"llama-gqa-untied", "mistral-swa", "qwen3"}) {
+  for (const std::string name :
+       {"llama-gqa-untied", "mistral-swa", "qwen3", "gemma3", "qwen2-moe"}) {
     const ModelFixture fixture = load_fixture(name);
     const auto executor = make(fixture);
     const std::uint32_t vocab = fixture.decoder.spec.vocab_size;

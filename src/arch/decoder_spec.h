@@ -77,6 +77,7 @@ struct DecoderSpec {
   RopeSpec rope;
   RopeSpec local_rope;  // of layers that say so (LayerRope::local)
   Activation activation = Activation::silu;
+  bool post_norms = false;    // blocks' outputs are normed before they are added
   float embedding_scale = 1;  // multiplies the rows of the embedding
   float residual_scale = 1;   // multiplies what a block adds to the residual stream
   float logit_scale = 1;      // multiplies the logits

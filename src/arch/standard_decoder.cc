@@ -29,6 +29,7 @@ Decoder read_standard_decoder(const Metadata& metadata, TensorReader& tensors,
   spec.context_length = metadata.uint("context_length");
   spec.norm_epsilon = read_epsilon(metadata);
   spec.activation = traits.activation;
+  spec.post_norms = traits.post_norm;
   spec.layers = read_layer_specs(metadata, spec.dim);
 
   Weights& weights = decoder.weights;

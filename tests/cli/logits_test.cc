@@ -96,7 +96,7 @@ TEST_P(FixtureLogits, AgreeWithTheReferenceData) {
   EXPECT_LE(largest_error(fixture, {"--precision", "exact"}), 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, FixtureLogits, ::testing::ValuesIn(plain_fixtures()),
+INSTANTIATE_TEST_SUITE_P(Fixtures, FixtureLogits, ::testing::ValuesIn(all_fixtures()),
                          [](const auto& fixture) {
                            std::string name = fixture.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -106,8 +106,8 @@ struct PageView {
 // Turns a row's scores, [columns] with `columns` a multiple of 16, into weights relative to the
 // largest score so far, which it updates with the sum of the weights; returns the factor for what
 // was summed before. A weight that is left in `scores` has its value's scale in it.
-float weigh(float* scores, std::uint32_t columns, Visible visible, const float* key_scales,
-            const float* value_scales, float* largest, float* sums) {
+float weigh(float* scores, std::uint32_t columns, Visible visible, float cap,
+            const float* key_scales, const float* value_scales, float* largest, float* sums) {
   using Vector = typename Simd::Vector;
   const Vector nothing = Simd::broadcast(kLowest);
   const bool whole = visible.begin == 0 && visible.end == columns;
@@ -118,10 +118,9 @@ float weigh(float* scores, std::uint32_t columns, Visible visible, const float* 
   Vector top = Simd::broadcast(*largest);
   for (std::uint32_t i = 0; i < columns; i += Simd::kLanes) {
     Vector x = Simd::load(scores + i);
-    if (key_scales != nullptr) {
-      x = Simd::mul(x, Simd::load(key_scales + i));
-      Simd::store(scores + i, x);
-    }
+    if (key_scales != nullptr) x = Simd::mul(x, Simd::load(key_scales + i));
+    if (cap != 0) x = soft_cap(x, cap);
+    if (key_scales != nullptr || cap != 0) Simd::store(scores + i, x);
     if (!whole) x = seen(x, nothing, i);
     top = Simd::max(top, x);
   }
@@ -199,8 +198,8 @@ void attend_page(const AttentionTile& tile, std::uint32_t page, std::uint32_t ro
            kPageTokens, 0, head_dim, nullptr, scratch.scores, kPageTokens);
   float factors[kRowBlock];
   for (std::uint32_t r = 0; r < rows; ++r) {
-    factors[r] = weigh(scratch.scores + r * kPageTokens, columns, visible[r], view.key_scales,
-                       view.value_scales, records + std::size_t{row + r} * record,
+    factors[r] = weigh(scratch.scores + r * kPageTokens, columns, visible[r], tile.cap,
+                       view.key_scales, view.value_scales, records + std::size_t{row + r} * record,
                        scratch.sums + std::size_t{row + r} * WideSum::kLanes);
   }
   multiply(rows, tile.layout.value_stride(), scratch.scores, kPageTokens, view.values,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "arch/beyond_plain.h"
 #include "backend/cpu/forward_pass.h"
 #include "backend/cpu/lazy_memory.h"
 #include "backend/cpu/limits/machine_limits.h"
@@ -25,7 +24,12 @@ std::vector<std::string> describe_kernels(const Decoder& decoder, const Executor
   for (const LayerWeights& layer : decoder.weights.layers) {
     const AttentionWeights& a = layer.attention;
     const FeedForwardWeights& f = layer.feed_forward;
-    for (const Matrix* m : {&a.q, &a.k, &a.v, &a.o, &f.gate, &f.up, &f.down}) types.insert(m->type);
+    const MixtureWeights& m = f.mixture;
+    for (const Matrix* matrix :
+         {&a.q, &a.k, &a.v, &a.o, &f.gate, &f.up, &f.down, &m.router, &m.gate, &m.up, &m.down,
+          &m.shared_gate, &m.shared_up, &m.shared_down}) {
+      if (!matrix->empty()) types.insert(matrix->type);
+    }
   }
   std::vector<std::string> lines;
   for (const ElementType type : types) {
@@ -48,10 +52,9 @@ class CpuExecutor final : public Executor, private Profilable {
         vectors_(cpu::vector_kernels(isa)),
         plan_(decoder.spec, options),
         cache_(decoder.spec, options.kv, options.pages),
-        rope_(decoder.spec.rope, options.max_context),
+        ropes_(decoder.spec, options.max_context),
         scratch_(workspace_bytes(decoder.spec, options)),
         pool_(options.threads) {
-    require_plain(decoder, "cpu");
     lay_out(scratch_.data(), decoder.spec, options, workspace_);
     info_ = {"cpu", std::string(name(isa)), describe_kernels(decoder, options, kernels_, isa),
              pool_.size()};
@@ -64,11 +67,11 @@ class CpuExecutor final : public Executor, private Profilable {
     const cpu::PassContext context{decoder_, options_.precision,
                                    kernels_, vectors_,
                                    plan_,    workspace_,
-                                   cache_,   rope_,
+                                   cache_,   ropes_,
                                    batch,    logits,
                                    times_};
     pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
-    rope_.set_ready(std::max(rope_.ready(), plan_.end_position()));
+    ropes_.set_ready(std::max(ropes_.ready(), plan_.end_position()));
     if (times_ != nullptr) times_->lap(Operation::other);
   }
 
@@ -101,7 +104,7 @@ class CpuExecutor final : public Executor, private Profilable {
   const cpu::VectorKernels& vectors_;
   cpu::Plan plan_;
   cpu::KvPool cache_;
-  cpu::RopeTable rope_;
+  cpu::RopeTables ropes_;
   cpu::LazyMemory scratch_;
   cpu::Workspace workspace_;
   ThreadPool pool_;
@@ -131,7 +134,7 @@ MemoryNeed cpu_memory_need(const DecoderSpec& spec, const ExecutorOptions& optio
   MemoryNeed need;
   need.cache_bytes = std::uint64_t{cpu::KvPool::page_bytes(spec, options.kv)} * options.pages;
   need.scratch_bytes =
-      workspace_bytes(spec, options) + cpu::RopeTable::bytes(spec.rope, options.max_context);
+      workspace_bytes(spec, options) + cpu::RopeTables::bytes(spec, options.max_context);
   return need;
 }
 

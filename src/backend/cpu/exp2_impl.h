@@ -1,6 +1,6 @@
 #pragma once
 
-// 2^x, written once over `Simd`, which the including translation unit brings.
+// 2^x and tanh, written once over `Simd`, which the including translation unit brings.
 namespace edgerunner::cpu {
 namespace {
 
@@ -19,6 +19,15 @@ inline typename Simd::Vector exp2(typename Simd::Vector x) {
   power = Simd::fma(power, rest, Simd::broadcast(0x1.62e42ap-1F));
   power = Simd::fma(power, rest, Simd::broadcast(1.0F));
   return Simd::scale_by_power(power, whole, x, least);
+}
+
+// cap * tanh(x / cap), by tanh(t) = (a - b) / (a + b) with a = e^min(2t, 0) and b = e^min(-2t, 0).
+inline typename Simd::Vector soft_cap(typename Simd::Vector x, float cap) {
+  const auto zero = Simd::broadcast(0.0F);
+  const auto twice = Simd::mul(x, Simd::broadcast(2 * 0x1.715476p+0F / cap));  // in units of ln 2
+  const auto a = exp2(Simd::min(twice, zero));
+  const auto b = exp2(Simd::min(Simd::sub(zero, twice), zero));
+  return Simd::mul(Simd::broadcast(cap), Simd::div(Simd::sub(a, b), Simd::add(a, b)));
 }
 
 }  // namespace

@@ -8,6 +8,15 @@
 
 namespace edgerunner::cpu {
 
+namespace {
+
+// Scores are in units of log2, so that the weights are powers of two.
+float in_log2(float natural) {
+  return static_cast<float>(static_cast<double>(natural) * std::numbers::log2e_v<double>);
+}
+
+}  // namespace
+
 void ForwardPass::store(std::size_t layer) {
   const LayerSpec& shape = spec_.layers[layer];
   const AttentionWeights& w = weights_.layers[layer].attention;
@@ -21,12 +30,12 @@ void ForwardPass::store(std::size_t layer) {
     const std::size_t at = to.row * stride + std::size_t{kv_head} * shape.head_dim;
     for (std::uint32_t t = 0; t < to.tokens; ++t) {
       const float* key = space_.k + at + t * stride;
-      if (!w.k_norm.empty()) {
+      if (w.k_norm.size() == shape.head_dim) {
         vectors_.rms_norm(key, w.k_norm.data(), shape.head_dim, spec_.norm_epsilon, own_.head);
         key = own_.head;
       }
-      vectors_.rotate(key, context_.rope.rotation(to.position + t), shape.head_dim, 1.0F,
-                      own_.keys + std::size_t{t} * shape.head_dim);
+      vectors_.rotate(key, context_.ropes.rotation(shape.rope, to.position + t), shape.head_dim,
+                      1.0F, own_.keys + std::size_t{t} * shape.head_dim);
     }
     std::byte* block = context_.cache.block(layer, kv_head, to.page);
     const std::uint32_t first = to.position % kPageTokens;
@@ -52,6 +61,7 @@ AttentionTile ForwardPass::tile(std::size_t layer, std::uint32_t kv_head,
   result.tokens = place.tokens;
   result.heads = shape.heads / shape.kv_heads;
   result.window = shape.sliding_window;
+  result.cap = in_log2(shape.attention_cap);
   result.cache = context_.cache.block(layer, kv_head, 0);
   result.page_stride = context_.cache.page_stride();
   result.pages = place.pages;
@@ -64,16 +74,14 @@ void ForwardPass::gather_queries(std::size_t layer, const PlanTile& place, std::
   const Vector& norm = weights_.layers[layer].attention.q_norm;
   const std::uint32_t heads = shape.heads / shape.kv_heads;
   const std::size_t stride = std::size_t{shape.heads} * shape.head_dim;
-  // Scores in units of log2, so that the weights are powers of two.
-  const auto scale = static_cast<float>(static_cast<double>(shape.attention_scale) *
-                                        std::numbers::log2e_v<double>);
+  const float scale = in_log2(shape.attention_scale);
   float* out = own_.queries;
   for (std::uint32_t t = 0; t < place.tokens; ++t) {
-    const Rotation rotation = context_.rope.rotation(place.position + t);
+    const Rotation rotation = context_.ropes.rotation(shape.rope, place.position + t);
     for (std::uint32_t h = 0; h < heads; ++h, out += shape.head_dim) {
       const float* query =
           space_.q + (place.row + t) * stride + (std::size_t{kv_head} * heads + h) * shape.head_dim;
-      if (!norm.empty()) {
+      if (norm.size() == shape.head_dim) {
         vectors_.rms_norm(query, norm.data(), shape.head_dim, spec_.norm_epsilon, own_.head);
         query = own_.head;
       }

@@ -45,17 +45,19 @@ void ForwardPass::block(std::size_t layer) {
 void ForwardPass::embed() {
   const Matrix& table = weights_.embedding;
   const std::size_t stride = row_bytes(table.type, table.cols);
-  const std::uint32_t ready = context_.rope.ready();
+  const std::uint32_t ready = context_.ropes.ready();
   const std::uint32_t end = context_.plan.end_position();
   const std::uint32_t missing = end > ready ? end - ready : 0;
   worker_.for_each(rows_->rows + missing, [&](std::uint32_t i) {
     if (i >= rows_->rows) {
-      context_.rope.fill(ready + (i - rows_->rows));
+      context_.ropes.fill(ready + (i - rows_->rows));
       return;
     }
     const auto token = static_cast<std::size_t>(context_.batch.tokens[i]);
-    dequantize(table.type, table.data.subspan(token * stride, stride),
-               {space_.x + std::size_t{i} * spec_.dim, spec_.dim});
+    const std::span<float> row(space_.x + std::size_t{i} * spec_.dim, spec_.dim);
+    dequantize(table.type, table.data.subspan(token * stride, stride), row);
+    if (spec_.embedding_scale == 1) return;
+    for (float& value : row) value *= spec_.embedding_scale;
   });
   lap(Operation::embedding);
 }
@@ -67,57 +69,101 @@ void ForwardPass::attention(std::size_t layer) {
   const bool narrows = last && context_.plan.wanted().rows < rows_->rows;
 
   const Matrix* readers[] = {&w.k, &w.v, &w.q};
-  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, &w.norm, Refinement::most);
+  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, w.norm, Refinement::most);
   lap(Operation::attention_norm);
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
                               product(w.q, w.q_bias, space_.q, Epilogue::store)};
   multiply({kv_and_q, narrows ? 2U : 3U}, false);
   lap(Operation::qkv);
+  norm_whole_rows(w.k_norm, shape, shape.kv_heads, space_.k);
   store(layer);
   lap(Operation::rope_and_cache);
   if (narrows) {
     narrow();
     if (rows_->rows == 0) return;
-    prepare(space_.x, spec_.dim, {readers + 2, 1}, &w.norm, Refinement::most);
+    prepare(space_.x, spec_.dim, {readers + 2, 1}, w.norm, Refinement::most);
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
     multiply(q, false);
     lap(Operation::qkv);
   }
+  norm_whole_rows(w.q_norm, shape, shape.heads, space_.q);
   attend(layer);
   lap(Operation::attention);
-
-  const Matrix* projection[] = {&w.o};
-  prepare(space_.q, shape.heads * shape.head_dim, projection, nullptr);
-  const Product o[] = {product(w.o, w.o_bias, space_.x, Epilogue::add)};
-  multiply(o, false);
+  add_output(space_.q, w.o, w.o_bias, w.post_norm);
   lap(Operation::attention_output);
 }
 
 void ForwardPass::feed_forward(std::size_t layer) {
   const FeedForwardWeights& w = weights_.layers[layer].feed_forward;
+  if (spec_.layers[layer].mixture.count > 0) {
+    mixture(layer);
+    return;
+  }
   const Matrix* readers[] = {&w.gate, &w.up};
-  prepare(space_.x, spec_.dim, readers, &w.norm);
+  prepare(space_.x, spec_.dim, readers, w.norm);
   lap(Operation::ffn_norm);
   const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
-                                 product(w.up, w.up_bias, space_.hidden, Epilogue::silu_multiply)};
+                                 product(w.up, w.up_bias, space_.hidden, gated())};
   multiply(gate_and_up, true);
   lap(Operation::gate_up);
-
-  const Matrix* projection[] = {&w.down};
-  prepare(space_.hidden, w.down.cols, projection, nullptr);
-  const Product down[] = {product(w.down, w.down_bias, space_.x, Epilogue::add)};
-  multiply(down, false);
+  add_output(space_.hidden, w.down, w.down_bias, w.post_norm);
   lap(Operation::down);
+}
+
+void ForwardPass::add_output(const float* rows, const Matrix& weights, const Vector& bias,
+                             const Vector& post_norm) {
+  const Matrix* readers[] = {&weights};
+  prepare(rows, weights.cols, readers, {});
+  const bool plain = post_norm.empty() && spec_.residual_scale == 1;
+  const Product output[] = {product(weights, bias, plain ? space_.x : space_.branch,
+                                    plain ? Epilogue::add : Epilogue::store)};
+  multiply(output, false);
+  if (!plain) add_branch(post_norm);
+}
+
+void ForwardPass::add_branch(const Vector& post_norm) {
+  worker_.for_each(rows_->rows, [&](std::uint32_t row) {
+    const float* from = space_.branch + std::size_t{row} * spec_.dim;
+    float* x = space_.x + std::size_t{row} * spec_.dim;
+    if (!post_norm.empty()) {
+      vectors_.rms_norm(from, post_norm.data(), spec_.dim, spec_.norm_epsilon, own_.row);
+      from = own_.row;
+    }
+    for (std::uint32_t i = 0; i < spec_.dim; ++i) x[i] += spec_.residual_scale * from[i];
+  });
+}
+
+// RMSNorm over all heads of a row together; norms of single heads are applied with the rotation.
+void ForwardPass::norm_whole_rows(const Vector& norm, const LayerSpec& shape, std::uint32_t heads,
+                                  float* rows) {
+  if (norm.size() <= shape.head_dim) return;
+  const std::uint32_t width = heads * shape.head_dim;
+  worker_.for_each(rows_->rows, [&](std::uint32_t row) {
+    float* values = rows + std::size_t{row} * width;
+    vectors_.rms_norm(values, norm.data(), width, spec_.norm_epsilon, values);
+  });
+}
+
+Epilogue ForwardPass::gated() const {
+  return spec_.activation == Activation::silu ? Epilogue::silu_multiply : Epilogue::gelu_multiply;
 }
 
 void ForwardPass::head() {
   if (rows_ != &context_.plan.wanted() && context_.plan.wanted().rows < rows_->rows) narrow();
   if (rows_->rows == 0) return;
   const Matrix* readers[] = {&weights_.head};
-  prepare(space_.x, spec_.dim, readers, &weights_.output_norm, Refinement::most);
+  prepare(space_.x, spec_.dim, readers, weights_.output_norm, Refinement::most);
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
   multiply(logits, false);
+  if (spec_.logit_scale != 1 || spec_.logit_cap != 0) {
+    constexpr std::uint32_t kPart = 4096;
+    const auto size = static_cast<std::uint32_t>(context_.logits.size());
+    worker_.for_each(shares_of(size, kPart), [&](std::uint32_t part) {
+      vectors_.soft_cap(context_.logits.data() + std::size_t{part} * kPart,
+                        std::min(kPart, size - part * kPart), spec_.logit_scale, spec_.logit_cap);
+    });
+  }
   lap(Operation::head);
 }
 
@@ -134,16 +180,16 @@ void ForwardPass::narrow() {
 }
 
 void ForwardPass::prepare(const float* rows, std::uint32_t cols,
-                          std::span<const Matrix* const> weights, const Vector* norm,
-                          Refinement refinement) {
+                          std::span<const Matrix* const> weights, std::span<const float> norm,
+                          Refinement refinement, std::span<const std::uint32_t> sources) {
   bool wanted[kActivationFormats] = {};
   for (const Matrix* matrix : weights) {
     wanted[static_cast<std::size_t>(activation_format(matrix->type, context_.precision))] = true;
   }
   const auto prepare_row = [&](std::uint32_t row) {
-    const float* from = rows + std::size_t{row} * cols;
-    if (norm != nullptr) {
-      vectors_.rms_norm(from, norm->data(), cols, spec_.norm_epsilon, own_.row);
+    const float* from = rows + std::size_t{sources.empty() ? row : sources[row]} * cols;
+    if (!norm.empty()) {
+      vectors_.rms_norm(from, norm.data(), cols, spec_.norm_epsilon, own_.row);
       from = own_.row;
     }
     for (std::size_t i = 0; i < kActivationFormats; ++i) {
@@ -153,8 +199,10 @@ void ForwardPass::prepare(const float* rows, std::uint32_t cols,
                                space_.operand.format[i] + row * prepared_row_bytes(format, cols));
     }
   };
-  worker_.for_each(shares_of(rows_->rows, kPrepareRows), [&](std::uint32_t share) {
-    const std::uint32_t end = std::min((share + 1) * kPrepareRows, rows_->rows);
+  const std::uint32_t count =
+      sources.empty() ? rows_->rows : static_cast<std::uint32_t>(sources.size());
+  worker_.for_each(shares_of(count, kPrepareRows), [&](std::uint32_t share) {
+    const std::uint32_t end = std::min((share + 1) * kPrepareRows, count);
     for (std::uint32_t row = share * kPrepareRows; row < end; ++row) {
       prepare_row(row);
     }
@@ -172,6 +220,11 @@ Product ForwardPass::product(const Matrix& weights, const Vector& bias, float* o
                              Epilogue epilogue) const {
   return {&weights, bias.empty() ? nullptr : bias.data(), activations(weights), out, weights.rows,
           epilogue};
+}
+
+std::uint32_t ForwardPass::product_share(std::uint32_t rows, std::uint32_t count) const {
+  const auto threads = static_cast<std::uint32_t>(worker_.count());
+  return std::max(1U, tiles_of(rows) * count / (threads * kSharesPerThread)) * kRowTile;
 }
 
 void ForwardPass::multiply(std::span<const Product> products, bool chained) {

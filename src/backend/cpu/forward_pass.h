@@ -24,7 +24,7 @@ struct PassContext {
   const Plan& plan;
   Workspace& workspace;
   KvPool& cache;
-  RopeTable& rope;
+  RopeTables& ropes;
   const Batch& batch;
   std::span<float> logits;
   OperationTimes* times;  // null: not measured
@@ -43,6 +43,15 @@ class ForwardPass {
   void block(std::size_t layer);
   void attention(std::size_t layer);
   void feed_forward(std::size_t layer);
+
+  void mixture(std::size_t layer);
+  void shared_expert(const MixtureWeights& w);
+  void group_by_expert(const MixtureSpec& spec);
+  // Calls body(group, run) for every share of every group of rows, where run(experts, group, out,
+  // epilogue) multiplies the group's rows with its expert, of `rows` weight rows.
+  template <class Body>
+  void multiply_groups(std::uint32_t rows, const Body& body);
+  void combine(const MixtureSpec& spec, std::uint32_t row);
   void head();
 
   // Ends an operation of the pass's account.
@@ -62,15 +71,28 @@ class ForwardPass {
   void finish(std::size_t layer, const PlanTile& place, std::uint32_t kv_head,
               const float* records);
 
+  // Adds weights * rows + bias, normed where a norm is given, to the residual stream.
+  void add_output(const float* rows, const Matrix& weights, const Vector& bias,
+                  const Vector& post_norm);
+  // The same for outputs that stand in `branch`.
+  void add_branch(const Vector& post_norm);
+  void norm_whole_rows(const Vector& norm, const LayerSpec& shape, std::uint32_t heads,
+                       float* rows);
+  Epilogue gated() const;
+
   // Prepares rows of floats as the operand of `weights`' products; normed first where a norm is
-  // given. Afterwards `activations` describes it.
+  // given. Afterwards `activations` describes it. With `sources`, row i is made of row sources[i].
   void prepare(const float* rows, std::uint32_t cols, std::span<const Matrix* const> weights,
-               const Vector* norm, Refinement refinement = Refinement::outliers);
+               std::span<const float> norm, Refinement refinement = Refinement::outliers,
+               std::span<const std::uint32_t> sources = {});
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
   // Products that read one operand: run side by side, or, `chained`, one after another on the same
   // rows of weights.
   void multiply(std::span<const Product> products, bool chained);
+  // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
+  // of `rows` rows are shared out.
+  std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;
 
   const PassContext& context_;
   ThreadPool::Worker& worker_;

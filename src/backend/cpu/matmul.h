@@ -56,6 +56,7 @@ enum class Epilogue : std::uint8_t {
   store,          // y = s
   add,            // y = y + s, the residual
   silu_multiply,  // y = silu(y) * s: gate stands in y, s is up
+  gelu_multiply,  // y = gelu(y) * s, by the tanh approximation
 };
 
 struct Product {

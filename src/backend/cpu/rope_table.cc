@@ -10,6 +10,7 @@ std::size_t RopeTable::bytes(const RopeSpec& rope, std::uint32_t max_context) {
 
 RopeTable::RopeTable(const RopeSpec& rope, std::uint32_t max_context)
     : rope_(rope),
+      frequencies_(rope.frequencies(max_context)),
       dims_(static_cast<std::uint32_t>(2 * rope.inverse_frequencies.size())),
       memory_(bytes(rope, max_context)) {}
 
@@ -17,7 +18,7 @@ void RopeTable::fill(std::uint32_t position) {
   float* cosine = reinterpret_cast<float*>(memory_.data()) + std::size_t{position} * 2 * dims_;
   float* sine = cosine + dims_;
   for (std::uint32_t pair = 0; pair < dims_ / 2; ++pair) {
-    const double angle = position * rope_.inverse_frequencies[pair];
+    const double angle = position * frequencies_[pair];
     const auto c = static_cast<float>(std::cos(angle) * rope_.magnitude);
     const auto s = static_cast<float>(std::sin(angle) * rope_.magnitude);
     const bool neighbours = rope_.layout == RopeLayout::interleaved;

@@ -79,6 +79,16 @@ void rotate(const float* x, const Rotation& rotation, std::uint32_t head_dim, fl
   for (i = dims; i < head_dim; ++i) out[i] = x[i] * scale;
 }
 
+void soft_cap_of(float* x, std::uint32_t size, float scale, float cap) {
+  for (std::uint32_t i = 0; i < size; i += Simd::kLanes) {
+    float part[Simd::kLanes] = {};
+    const std::uint32_t count = size - i < Simd::kLanes ? size - i : Simd::kLanes;
+    for (std::uint32_t k = 0; k < count; ++k) part[k] = x[i + k] * scale;
+    if (cap != 0) Simd::store(part, soft_cap(Simd::load(part), cap));
+    for (std::uint32_t k = 0; k < count; ++k) x[i + k] = part[k];
+  }
+}
+
 void exp2_of(const float* x, std::uint32_t size, float* out) {
   for (std::uint32_t i = 0; i < size; i += Simd::kLanes) {
     float part[Simd::kLanes] = {};

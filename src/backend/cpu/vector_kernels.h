@@ -43,6 +43,7 @@ struct AttentionTile {
   std::uint32_t tokens = 0;
   std::uint32_t heads = 0;
   std::uint32_t window = 0;              // 0: all
+  float cap = 0;                         // scores become cap * tanh(score / cap); 0: they stay
   const std::byte* cache = nullptr;      // this layer's and head's block in page 0 of the pool
   std::size_t page_stride = 0;           // bytes from a page to the next
   const std::uint32_t* pages = nullptr;  // of the sequence
@@ -87,6 +88,9 @@ struct VectorKernels {
   void (*merge)(float* into, const float* from, std::uint32_t rows, std::uint32_t head_dim);
   // out = the sum of values over the sum of weights, [head_dim].
   void (*finish)(const float* record, std::uint32_t head_dim, float* out);
+
+  // x = cap * tanh(scale * x / cap), or scale * x where cap is 0.
+  void (*soft_cap)(float* x, std::uint32_t size, float scale, float cap);
 
   // 2^x for x <= 0, 0 below 2^-125; for tests of its error.
   void (*exp2)(const float* x, std::uint32_t size, float* out);

@@ -15,6 +15,9 @@ struct Widths {
   std::uint32_t heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t heads_per_kv = 1;
+  std::uint32_t experts = 0;
+  std::uint32_t used = 0;
+  bool branch = false;
 };
 
 Widths widths(const DecoderSpec& spec) {
@@ -26,7 +29,11 @@ Widths widths(const DecoderSpec& spec) {
     w.heads = std::max(w.heads, layer.heads);
     w.head_dim = std::max(w.head_dim, layer.head_dim);
     w.heads_per_kv = std::max(w.heads_per_kv, layer.heads / std::max(layer.kv_heads, 1U));
+    w.ffn = std::max({w.ffn, layer.mixture.ffn_dim, layer.mixture.shared_ffn_dim});
+    w.experts = std::max(w.experts, layer.mixture.count);
+    w.used = std::max(w.used, layer.mixture.used);
   }
+  w.branch = spec.residual_scale != 1 || spec.post_norms || w.experts > 0;
   return w;
 }
 
@@ -39,9 +46,11 @@ class Cursor {
     used_ += (count + 63) / 64 * 64;
     return piece;
   }
-  float* floats(std::size_t count) {
-    return reinterpret_cast<float*>(bytes(count * sizeof(float)));
+  template <class T>
+  T* array(std::size_t count) {
+    return reinterpret_cast<T*>(bytes(count * sizeof(T)));
   }
+  float* floats(std::size_t count) { return array<float>(count); }
   Operand operand(std::size_t rows, std::uint32_t cols) {
     Operand result;
     for (std::size_t i = 0; i < kActivationFormats; ++i) {
@@ -55,6 +64,19 @@ class Cursor {
   std::byte* base_;
   std::size_t used_ = 0;
 };
+
+MixtureSpace lay_out_mixture(Cursor& cursor, const Widths& w, std::size_t rows, std::size_t dim) {
+  MixtureSpace space;
+  space.scores = cursor.floats(rows * w.experts);
+  space.share = cursor.floats(rows);
+  space.choices = cursor.array<ExpertChoice>(rows * w.used);
+  space.source_row = cursor.array<std::uint32_t>(rows * w.used);
+  space.own_row = cursor.array<std::uint32_t>(rows * w.used);
+  space.next_slot = cursor.array<std::uint32_t>(w.experts);
+  space.groups = cursor.array<ExpertGroup>(w.experts);
+  space.outputs = cursor.floats(rows * w.used * dim);
+  return space;
+}
 
 }  // namespace
 
@@ -71,8 +93,11 @@ std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOpti
   workspace.q = cursor.floats(rows * w.q);
   workspace.k = cursor.floats(rows * w.kv);
   workspace.v = cursor.floats(rows * w.kv);
-  workspace.hidden = cursor.floats(rows * w.ffn);
-  workspace.operand = cursor.operand(rows, widest);
+  const std::size_t slots = rows * std::max(w.used, 1U);
+  workspace.hidden = cursor.floats(slots * w.ffn);
+  if (w.branch) workspace.branch = cursor.floats(rows * spec.dim);
+  workspace.operand = cursor.operand(slots, widest);
+  if (w.experts > 0) workspace.mixture = lay_out_mixture(cursor, w, rows, spec.dim);
   workspace.records = cursor.floats(std::size_t{Plan::max_records(options)} * w.heads * record);
   workspace.workers.resize(static_cast<std::size_t>(std::max(options.threads, 1)));
   for (WorkerBuffers& worker : workspace.workers) {

@@ -29,14 +29,44 @@ struct WorkerBuffers {
   float* keys = nullptr;           // [kPageTokens, head_dim]
 };
 
+// What a row's router chose.
+struct ExpertChoice {
+  std::uint32_t expert = 0;
+  float weight = 0;
+  std::uint32_t slot = 0;  // among the rows grouped by expert
+};
+
+// Rows that go through one expert: slots [first_slot, first_slot + rows).
+struct ExpertGroup {
+  std::uint32_t expert = 0;
+  std::uint32_t first_slot = 0;
+  std::uint32_t rows = 0;
+};
+
+// What mixtures of experts need. A slot is a row on its way through one of its experts:
+// max_rows * used of them.
+struct MixtureSpace {
+  float* scores = nullptr;              // [max_rows, count]
+  float* share = nullptr;               // [max_rows]: the shared expert's gate
+  ExpertChoice* choices = nullptr;      // [max_rows, used]
+  std::uint32_t* source_row = nullptr;  // [slots]
+  std::uint32_t* own_row = nullptr;     // [slots]: 0, 1, 2, ...
+  std::uint32_t* next_slot = nullptr;   // [count]
+  ExpertGroup* groups = nullptr;        // [count]
+  std::uint32_t group_count = 0;
+  float* outputs = nullptr;  // [slots, dim]
+};
+
 // All scratch of an executor: pieces of one allocation, touched only as far as they are used.
 struct Workspace {
-  float* x = nullptr;        // [max_rows, dim]: the residual stream
-  float* q = nullptr;        // [max_rows, heads * head_dim]: queries, then what they attended to
-  float* k = nullptr;        // [max_rows, kv_heads * head_dim]
-  float* v = nullptr;        // [max_rows, kv_heads * head_dim]
-  float* hidden = nullptr;   // [max_rows, ffn_dim]: gate, then silu(gate) * up
-  Operand operand;           // [max_rows]
+  float* x = nullptr;       // [max_rows, dim]: the residual stream
+  float* q = nullptr;       // [max_rows, heads * head_dim]: queries, then what they attended to
+  float* k = nullptr;       // [max_rows, kv_heads * head_dim]
+  float* v = nullptr;       // [max_rows, kv_heads * head_dim]
+  float* hidden = nullptr;  // [max_rows, ffn_dim], or of slots: gate, then silu(gate) * up
+  float* branch = nullptr;  // [max_rows, dim]: a block's output that is not just added; or null
+  Operand operand;          // [max_rows], or of slots
+  MixtureSpace mixture;
   float* records = nullptr;  // [Plan::max_records, heads, attention_record_floats]
   std::vector<WorkerBuffers> workers;
 };

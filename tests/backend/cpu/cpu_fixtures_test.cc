@@ -21,13 +21,13 @@ std::unique_ptr<Executor> make(const ModelFixture& fixture, Precision precision,
                              .max_rows = 512,
                              .max_logit_rows = 512,
                              .pages = 4,
-                             .max_context = 256},
+                             .max_context = fixture.context},
                             isa);
 }
 
 TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : plain_fixtures()) {
+  for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       const auto f32 = make(fixture, Precision::exact, KvPrecision::f32, isa);
@@ -44,7 +44,7 @@ TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
 // that F32 weights get, or the bf16 ones of F16 and BF16.
 TEST(CpuFixtures, FastIsWithinItsBounds) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : plain_fixtures()) {
+  for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     const std::string& type = fixture.weight_type;
     const double bound = type == "F32" ? 1.5e-3 : type == "F16" || type == "BF16" ? 1.5e-2 : 2.0e-2;
@@ -85,7 +85,7 @@ double mean_divergence(Executor& wanted, Executor& got, const ModelFixture& fixt
 // activations of 8 bits do.
 TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : plain_fixtures()) {
+  for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       const auto exact = make(fixture, Precision::exact, KvPrecision::f32, isa);
@@ -100,9 +100,26 @@ TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
   }
 }
 
+// Experts, windows and norms of every family: a row's logits don't depend on its neighbours.
+TEST(CpuFixtures, ChunksOfAnySizeGiveTheSameBits) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  for (const std::string& model : all_fixtures()) {
+    const ModelFixture fixture = load_fixture(model);
+    const std::uint32_t vocab = fixture.decoder.spec.vocab_size;
+    for (const Precision precision : {Precision::exact, Precision::fast}) {
+      const auto executor = make(fixture, precision, KvPrecision::f16, machine_isas().back());
+      const auto whole = SequenceRunner(*executor, vocab).feed(fixture.prompt, 512);
+      for (const std::uint32_t chunk : {1U, 7U}) {
+        EXPECT_EQ(SequenceRunner(*executor, vocab).feed(fixture.prompt, chunk), whole)
+            << model << " in chunks of " << chunk;
+      }
+    }
+  }
+}
+
 TEST(CpuFixtures, GreedyContinuationsAreIdenticalInExact) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
-  for (const std::string& model : plain_fixtures()) {
+  for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
       EXPECT_EQ(

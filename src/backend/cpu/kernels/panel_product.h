@@ -118,6 +118,8 @@ void finish(const RawProduct& product, std::uint32_t first_token, std::uint32_t 
         s = S::add(S::load_first(y, count), s);
       } else if (product.epilogue == Epilogue::silu_multiply) {
         s = S::mul(silu<S>(S::load_first(y, count)), s);
+      } else if (product.epilogue == Epilogue::gelu_multiply) {
+        s = S::mul(gelu<S>(S::load_first(y, count)), s);
       }
       S::store_first(y, s, count);
     }

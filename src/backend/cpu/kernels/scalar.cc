@@ -209,6 +209,9 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
         case Epilogue::silu_multiply:
           y = silu<ScalarOps>(y) * sum;
           break;
+        case Epilogue::gelu_multiply:
+          y = gelu<ScalarOps>(y) * sum;
+          break;
       }
     }
   }

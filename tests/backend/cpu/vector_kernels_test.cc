@@ -52,6 +52,25 @@ TEST(VectorKernels, Exp2IsExactAtItsEnds) {
   }
 }
 
+// Sums of two powers of two that each err by 2.5e-7, on numbers up to the cap.
+TEST(VectorKernels, SoftCapErrsAtMost1e6OfTheCap) {
+  std::vector<float> x{0.0F, -0.0F, 1e-30F, 6e4F, -6e4F, 3e38F, -3e38F};
+  for (float value = -300; value < 300; value += 0.37F) x.push_back(value);
+  for (const Isa isa : machine_isas()) {
+    for (const float cap : {4.0F, 30.0F, 50.0F}) {
+      std::vector<float> out = x;
+      vector_kernels(isa).soft_cap(out.data(), static_cast<std::uint32_t>(out.size()), 0.5F, cap);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double wanted = cap * std::tanh(0.5 * static_cast<double>(x[i]) / cap);
+        EXPECT_NEAR(out[i], wanted, 1e-6 * cap) << x[i] << " on " << name(isa);
+      }
+    }
+    std::vector<float> out = x;
+    vector_kernels(isa).soft_cap(out.data(), static_cast<std::uint32_t>(out.size()), 0.5F, 0.0F);
+    EXPECT_EQ(out.back(), x.back() * 0.5F);
+  }
+}
+
 TEST(VectorKernels, RmsNormFollowsItsFormula) {
   for (const Isa isa : machine_isas()) {
     for (const std::uint32_t size : {1U, 8U, 17U, 64U, 100U, 576U, 2048U}) {

@@ -1,6 +1,7 @@
 #include "backend/operation_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace edgerunner {
@@ -152,6 +153,28 @@ void CostModel::add_layer(const Work& work, std::size_t layer, OperationCosts& c
   at(costs, Operation::gate_up) += product(f.gate, f.gate_bias, rows);
   at(costs, Operation::gate_up) += product(f.up, f.up_bias, rows);
   at(costs, Operation::down) += product(f.down, f.down_bias, rows);
+  if (shape.mixture.count > 0) add_mixture(shape.mixture, f.mixture, rows, costs);
+}
+
+// Which experts are read depends on the rows: what counts is how many of them rows that choose at
+// random would touch.
+void CostModel::add_mixture(const MixtureSpec& spec, const MixtureWeights& w, std::uint32_t rows,
+                            OperationCosts& costs) const {
+  const double chosen = static_cast<double>(spec.used) / spec.count;
+  const double touched = 1 - std::pow(1 - chosen, rows);
+  const auto experts = [&](const Matrix& all) {
+    OperationCost cost = product(all, {}, rows);
+    cost.weight_bytes *= touched;
+    for (double& operations : cost.operations) operations *= chosen;
+    return cost;
+  };
+  for (const Matrix* matrix : {&w.router, &w.shared_router, &w.shared_gate, &w.shared_up}) {
+    at(costs, Operation::gate_up) += product(*matrix, {}, rows);
+  }
+  at(costs, Operation::gate_up) += experts(w.gate);
+  at(costs, Operation::gate_up) += experts(w.up);
+  at(costs, Operation::down) += product(w.shared_down, {}, rows);
+  at(costs, Operation::down) += experts(w.down);
 }
 
 std::string_view name(TimeBound::Unit unit) {

@@ -36,6 +36,8 @@ class CostModel {
   struct Work;
 
   void add_layer(const Work& work, std::size_t layer, OperationCosts& costs) const;
+  void add_mixture(const MixtureSpec& spec, const MixtureWeights& w, std::uint32_t rows,
+                   OperationCosts& costs) const;
   // A product of `rows` rows, and its bias.
   OperationCost product(const Matrix& weights, const Vector& bias, std::uint32_t rows) const;
   static OperationCost norm(const Vector& weights, std::uint32_t dims, std::uint32_t rows);

@@ -188,7 +188,9 @@ TEST(ModelFixtures, ContinueAsHuggingFaceDoes) {
   for (const std::string& name : test::all_fixtures()) {
     const test::ModelFixture fixture = test::load_fixture(name);
     for (const BackendKind backend : {BackendKind::reference, BackendKind::cpu}) {
-      Model model = Model::load(fixture.file.name(), with(backend));
+      ModelOptions loading = with(backend);
+      loading.context = fixture.context;
+      Model model = Model::load(fixture.file.name(), loading);
       const GenerateOptions options = tokens(static_cast<std::uint32_t>(fixture.greedy.size()));
       const std::span<const TokenId> prompt = fixture.prompt;
       EXPECT_EQ(model.generate(prompt, options).summary().tokens, fixture.greedy)

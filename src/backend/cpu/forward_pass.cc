@@ -232,7 +232,8 @@ void ForwardPass::multiply(std::span<const Product> products, bool chained) {
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   if (chained) tiles = tiles_of(products[0].weights->rows);
   const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
-  const std::uint32_t share_tiles = std::max(1U, tiles / (threads * kSharesPerThread));
+  // Pairs of tiles: two share what a kernel loads of the activations.
+  const std::uint32_t share_tiles = std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
   const auto run = [&](const Product& p, std::uint32_t share) {
     const std::uint32_t begin = share * share_tiles * kRowTile;
     context_.kernels.multiply(p, begin, std::min(begin + share_tiles * kRowTile, p.weights->rows),

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/panel_chunk.h"
 #include "backend/cpu/kernels/panel_kernel.h"
 #include "backend/cpu/kernels/scratch.h"
 #include "backend/cpu/kernels/silu.h"
@@ -25,80 +26,6 @@ std::uint32_t chunk_steps(const PanelKernel<S>& kernel, std::uint32_t tokens) {
   const std::uint32_t granule = 256 / kernel.step_columns;
   const auto steps = static_cast<std::uint32_t>(bytes / (S::kPanels * kernel.record_bytes));
   return steps < granule ? granule : steps / granule * granule;
-}
-
-// Runs a chunk's tiles over any number of rows of activations; `x` and `sums` as for a tile.
-template <class S>
-void run_tiles(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
-               std::uint32_t steps, const std::byte* const* x, float* const* sums,
-               std::uint32_t tokens) {
-  const auto most = static_cast<std::uint32_t>(kernel.max_tokens);
-  const std::uint32_t tiles = (tokens + most - 1) / most;
-  std::uint32_t begin = 0;
-  for (std::uint32_t i = 0; i < tiles; ++i) {  // of nearly equal sizes
-    const std::uint32_t end = tokens * (i + 1) / tiles;
-    kernel.tiles[panels - 1][end - begin - 1](panel, steps, x + begin, sums + begin);
-    begin = end;
-  }
-}
-
-// Rows of activations that are taken together: their pointers stay in the level 1 cache, and full
-// tiles of 6 and of 4 fill them.
-constexpr std::uint32_t kTogether = 60;
-
-// Adds the products of steps [first, first + steps) to the sums, [tokens, panels * S::kLanes].
-template <class S>
-void add_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
-               std::uint32_t first, std::uint32_t steps, const std::byte* x, std::size_t row_stride,
-               std::uint32_t tokens, float* sums) {
-  for (std::uint32_t begin = 0; begin < tokens; begin += kTogether) {
-    const std::uint32_t count = tokens - begin < kTogether ? tokens - begin : kTogether;
-    const std::byte* rows[kTogether];
-    float* row_sums[kTogether];
-    for (std::uint32_t t = 0; t < count; ++t) {
-      rows[t] = x + (begin + t) * row_stride + first * kernel.step_activation_bytes;
-      row_sums[t] = sums + std::size_t{begin + t} * panels * S::kLanes;
-    }
-    run_tiles(kernel, panel, panels, steps, rows, row_sums, count);
-  }
-}
-
-// The same with the second terms of these steps' blocks. next[t] is row t's first second term that
-// has not been added yet.
-template <class S>
-void add_terms_of_chunk(const PanelKernel<S>& kernel, const std::uint8_t* panel,
-                        std::uint32_t panels, std::uint32_t first, std::uint32_t steps,
-                        std::uint32_t blocks, const std::byte* x, std::size_t row_stride,
-                        std::uint32_t tokens, const Q8Block** next, float* sums) {
-  for (std::uint32_t begin = 0; begin < tokens; begin += kTogether) {
-    const std::uint32_t count = tokens - begin < kTogether ? tokens - begin : kTogether;
-    // Steps in pieces that lie in one word of the masks.
-    for (std::uint32_t step = first; step < first + steps;) {
-      const std::uint32_t piece = 64 - step % 64;
-      const std::uint32_t end = first + steps - step < piece ? first + steps : step + piece;
-      std::uint64_t masks[kTogether];
-      std::uint64_t any = 0;
-      for (std::uint32_t t = 0; t < count; ++t) {
-        masks[t] = q8_mask(x + (begin + t) * row_stride, blocks)[step / 64];
-        any |= masks[t];
-      }
-      for (; step < end; ++step) {
-        if ((any >> (step % 64) & 1) == 0) continue;
-        const std::byte* rows[kTogether];
-        float* row_sums[kTogether];
-        std::uint32_t refined = 0;
-        for (std::uint32_t t = 0; t < count; ++t) {
-          const auto one = static_cast<std::uint32_t>(masks[t] >> (step % 64) & 1);
-          rows[refined] = reinterpret_cast<const std::byte*>(next[begin + t]);
-          row_sums[refined] = sums + std::size_t{begin + t} * panels * S::kLanes;
-          next[begin + t] += one;
-          refined += one;
-        }
-        run_tiles(kernel, panel + std::size_t{step - first} * panels * kernel.record_bytes, panels,
-                  1, rows, row_sums, refined);
-      }
-    }
-  }
 }
 
 // `term_sums` is null where there are none.
@@ -167,8 +94,8 @@ void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
         add_chunk(kernel, scratch.panel, panels, first, count, x, product.x_stride, tokens,
                   scratch.sums);
         if (has_terms) {
-          add_terms_of_chunk(kernel, scratch.panel, panels, first, count, steps, x,
-                             product.x_stride, tokens, next_terms, scratch.term_sums);
+          const ChunkTerms terms{x, product.x_stride, tokens, steps, next_terms};
+          add_terms(kernel, scratch.panel, panels, first, count, terms, scratch.term_sums);
         }
         first += count;
       }

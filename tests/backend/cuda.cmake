@@ -1,7 +1,8 @@
 edgerunner_test(choice_test cuda/choice_steps_test.cc)
 if(EDGERUNNER_CUDA_ENABLED)
   edgerunner_test(cuda_test
-    cuda/cuda_fixtures_test.cc
+    cuda/cuda_cache_test.cc
+  cuda/cuda_fixtures_test.cc
   cuda/cuda_sampling_test.cc
     cuda/cuda_shapes_test.cc
     ../support/model_fixture.cc)

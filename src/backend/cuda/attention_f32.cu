@@ -1,10 +1,9 @@
-#include <cuda_fp16.h>
-
+#include "backend/cuda/cache_values.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/executor.h"
 
-// Attention in f32 for any head size and either precision of the cache: a block a row and query
+// Attention in f32 for any head size and any precision of the cache: a block a row and query
 // head, in tiles that begin at page borders, so that a row's order of additions depends on its
 // position and window alone.
 
@@ -15,13 +14,10 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * 32;
 constexpr int kOutputs = kMaxHeadDim / kThreads;  // of a thread
 
-__device__ inline float load(const float* p) { return *p; }
-__device__ inline float load(const __half* p) { return __half2float(*p); }
-
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    attention_kernel(AttentionShape shape, DeviceBatch batch, const float* qkv, const T* keys,
-                     const T* values, float* out) {
+    attention_kernel(AttentionShape shape, DeviceBatch batch, const float* qkv, CacheValues<T> keys,
+                     CacheValues<T> values, float* out) {
   __shared__ float query[kMaxHeadDim];
   __shared__ float score[kPageTokens];
   const std::uint32_t row = blockIdx.y;
@@ -43,16 +39,16 @@ __global__ void __launch_bounds__(kThreads)
 
   for (std::uint32_t tile = begin / kPageTokens; tile * kPageTokens < end; ++tile) {
     const std::size_t base =
-        (static_cast<std::size_t>(pages[tile]) * shape.kv_heads + kv_head) * kPageTokens * dim;
+        (static_cast<std::size_t>(pages[tile]) * shape.kv_heads + kv_head) * kPageTokens;
     for (std::uint32_t j = warp; j < kPageTokens; j += kWarps) {
       const std::uint32_t position = tile * kPageTokens + j;
       float dot = -INFINITY;
       if (position >= begin && position < end) {
         dot = 0;
         for (std::uint32_t i = lane; i < dim; i += 32) {
-          dot = fmaf(query[i], load(keys + base + j * dim + i), dot);
+          dot = fmaf(query[i], keys.load((base + j) * dim + i), dot);
         }
-        dot = warp_sum(dot) * shape.scale;
+        dot = warp_sum(dot) * keys.scale(base + j) * shape.scale;
       }
       if (lane == 0) score[j] = dot;
     }
@@ -70,9 +66,10 @@ __global__ void __launch_bounds__(kThreads)
     for (std::uint32_t j = first; j < last; ++j) {
       const float weight = expf(score[j] - peak);
       total += weight;
+      const float scaled = weight * values.scale(base + j);
       for (int o = 0; o < kOutputs; ++o) {
         const std::uint32_t i = threadIdx.x + o * kThreads;
-        if (i < dim) sum[o] = fmaf(weight, load(values + base + j * dim + i), sum[o]);
+        if (i < dim) sum[o] = fmaf(scaled, values.load((base + j) * dim + i), sum[o]);
       }
     }
     __syncthreads();
@@ -90,15 +87,9 @@ __global__ void __launch_bounds__(kThreads)
 void launch_attention_f32(const AttentionShape& shape, const DeviceBatch& batch, const float* qkv,
                           const DeviceCache& cache, float* out, cudaStream_t stream) {
   const dim3 grid(shape.heads, batch.rows);
-  if (cache.precision == KvPrecision::f16) {
-    attention_kernel<<<grid, kThreads, 0, stream>>>(shape, batch, qkv,
-                                                    static_cast<const __half*>(cache.keys),
-                                                    static_cast<const __half*>(cache.values), out);
-  } else {
-    attention_kernel<<<grid, kThreads, 0, stream>>>(shape, batch, qkv,
-                                                    static_cast<const float*>(cache.keys),
-                                                    static_cast<const float*>(cache.values), out);
-  }
+  visit_cache(cache, [&](auto keys, auto values) {
+    attention_kernel<<<grid, kThreads, 0, stream>>>(shape, batch, qkv, keys, values, out);
+  });
 }
 
 }  // namespace edgerunner::cuda

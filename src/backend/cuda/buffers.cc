@@ -6,7 +6,15 @@
 namespace edgerunner::cuda {
 namespace {
 
-std::size_t value_bytes(KvPrecision precision) { return precision == KvPrecision::f16 ? 2 : 4; }
+std::size_t value_bytes(KvPrecision precision) {
+  return precision == KvPrecision::q8 ? 1 : precision == KvPrecision::f16 ? 2 : 4;
+}
+
+// Scales of a layer's keys, or of its values.
+std::size_t layer_scales(const LayerSpec& layer, const ExecutorOptions& options) {
+  if (options.kv != KvPrecision::q8) return 0;
+  return std::size_t{options.pages} * kPageTokens * layer.kv_heads;
+}
 
 // Bytes of a layer's keys, or of its values.
 std::size_t layer_bytes(const LayerSpec& layer, const ExecutorOptions& options) {
@@ -82,14 +90,19 @@ CachePool::CachePool(const DecoderSpec& spec, const ExecutorOptions& options)
   auto* at = memory_.as<std::byte>();
   for (const LayerSpec& layer : spec.layers) {
     const std::size_t size = layer_bytes(layer, options);
-    layers_.push_back({at, at + size, options.kv});
-    at += 2 * size;
+    const std::size_t scales = layer_scales(layer, options);
+    auto* const first_scale = reinterpret_cast<float*>(at + 2 * size);
+    layers_.push_back({at, at + size, options.kv, scales == 0 ? nullptr : first_scale,
+                       scales == 0 ? nullptr : first_scale + scales});
+    at += 2 * (size + scales * sizeof(float));
   }
 }
 
 std::uint64_t CachePool::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   std::uint64_t total = 0;
-  for (const LayerSpec& layer : spec.layers) total += 2 * layer_bytes(layer, options);
+  for (const LayerSpec& layer : spec.layers) {
+    total += 2 * (layer_bytes(layer, options) + layer_scales(layer, options) * sizeof(float));
+  }
   return total;
 }
 

@@ -39,6 +39,9 @@ class CudaExecutor final : public Executor, public TokenChooser {
                                         static_cast<const char*>(device_.name),
                                         device_.multiprocessors));
     info_.kernels.emplace_back("all types: dequantised in registers, f32 arithmetic");
+    if (options.kv == KvPrecision::q8) {
+      info_.kernels.emplace_back("KV cache q8: e4m3 with a scale for each position and KV head");
+    }
     if (options.precision == Precision::fast && HalfScratch::supports(spec_)) {
       half_.emplace(spec_, options_);
       info_.kernels.emplace_back("2 rows and more: tensor cores, f16 operands, f32 sums");

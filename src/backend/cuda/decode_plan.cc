@@ -47,7 +47,8 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
 
 bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& options,
                           const DeviceProperties& device) {
-  if (device.major < static_cast<int>(kHopper) || spec.dim % 32 != 0 || spec.dim > kWidestNorm) {
+  if (options.kv == KvPrecision::q8 || device.major < static_cast<int>(kHopper) ||
+      spec.dim % 32 != 0 || spec.dim > kWidestNorm) {
     return false;
   }
   // Every block must have a row of every matrix: see published.cuh.

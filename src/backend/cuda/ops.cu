@@ -1,5 +1,4 @@
-#include <cuda_fp16.h>
-
+#include "backend/cuda/cache_values.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
@@ -43,19 +42,10 @@ __global__ void rope_table_kernel(DeviceBatch batch, const double* inverse_frequ
                                    static_cast<float>(sine * magnitude)};
 }
 
-template <typename T>
-__device__ void store_cache(T* p, float x) {
-  if constexpr (sizeof(T) == 2) {
-    *p = __float2half_rn(x);
-  } else {
-    *p = x;
-  }
-}
-
 // A block a head: the queries', then the keys', then the values'.
 template <typename T>
 __global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, DeviceBatch batch,
-                              float* qkv, T* keys, T* values) {
+                              float* qkv, CacheValues<T> keys, CacheValues<T> values) {
   __shared__ float head[kMaxHeadDim];
   __shared__ float scratch[kMaxHeadDim / 32];
   const std::uint32_t row = blockIdx.y;
@@ -89,17 +79,21 @@ __global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, Devic
       x = second ? a * turn.y + b * turn.x : a * turn.x - b * turn.y;
     }
   }
-  if (!inside) return;
   if (is_query) {
-    data[i] = x;
+    if (inside) data[i] = x;
     return;
   }
   const std::uint32_t position = batch.positions[row];
   const std::size_t page = batch.pages[batch.page_offsets[row] + position / kPageTokens];
   const std::uint32_t kv_head = h - shape.heads - (is_key ? 0 : kv);
-  const std::size_t at =
-      ((page * kv + kv_head) * kPageTokens + position % kPageTokens) * shape.head_dim + i;
-  store_cache(is_key ? keys + at : values + at, x);
+  const std::size_t at = (page * kv + kv_head) * kPageTokens + position % kPageTokens;
+  const CacheValues<T>& to = is_key ? keys : values;
+  float scale = 1;
+  if constexpr (CacheValues<T>::kScaled) {
+    scale = code_scale(block_max<kMaxHeadDim>(fabsf(x), scratch));
+    if (i == 0) to.scales[at] = scale;
+  }
+  if (inside) to.store(at * shape.head_dim + i, x, scale);
 }
 
 __global__ void silu_multiply_kernel(float* gate, const float* up, std::uint64_t count) {
@@ -110,14 +104,21 @@ __global__ void silu_multiply_kernel(float* gate, const float* up, std::uint64_t
 }
 
 template <typename T>
-__global__ void copy_page_kernel(AttentionShape shape, T* keys, T* values, std::uint32_t from,
-                                 std::uint32_t to, std::uint32_t tokens) {
-  const std::size_t head = static_cast<std::size_t>(kPageTokens) * shape.head_dim;
-  const std::size_t source = (static_cast<std::size_t>(from) * shape.kv_heads + blockIdx.x) * head;
-  const std::size_t target = (static_cast<std::size_t>(to) * shape.kv_heads + blockIdx.x) * head;
-  for (std::uint32_t i = threadIdx.x; i < tokens * shape.head_dim; i += kThreads) {
-    keys[target + i] = keys[source + i];
-    values[target + i] = values[source + i];
+__global__ void copy_page_kernel(AttentionShape shape, CacheValues<T> keys, CacheValues<T> values,
+                                 std::uint32_t from, std::uint32_t to, std::uint32_t tokens) {
+  const std::size_t kv = shape.kv_heads;
+  const std::size_t source = (from * kv + blockIdx.x) * kPageTokens;
+  const std::size_t target = (to * kv + blockIdx.x) * kPageTokens;
+  for (const CacheValues<T>& copied : {keys, values}) {
+    T* const codes = copied.codes;
+    for (std::uint32_t i = threadIdx.x; i < tokens * shape.head_dim; i += kThreads) {
+      codes[target * shape.head_dim + i] = codes[source * shape.head_dim + i];
+    }
+    if constexpr (CacheValues<T>::kScaled) {
+      for (std::uint32_t i = threadIdx.x; i < tokens; i += kThreads) {
+        copied.scales[target + i] = copied.scales[source + i];
+      }
+    }
   }
 }
 
@@ -148,15 +149,9 @@ void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& w
                              const DeviceBatch& batch, float* qkv, const DeviceCache& cache,
                              cudaStream_t stream) {
   const dim3 grid(shape.heads + 2 * shape.kv_heads, batch.rows);
-  if (cache.precision == KvPrecision::f16) {
-    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv,
-                                                    static_cast<__half*>(cache.keys),
-                                                    static_cast<__half*>(cache.values));
-  } else {
-    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv,
-                                                    static_cast<float*>(cache.keys),
-                                                    static_cast<float*>(cache.values));
-  }
+  visit_cache(cache, [&](auto keys, auto values) {
+    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv, keys, values);
+  });
 }
 
 void launch_silu_multiply(float* gate, const float* up, std::uint64_t count, cudaStream_t stream) {
@@ -166,15 +161,10 @@ void launch_silu_multiply(float* gate, const float* up, std::uint64_t count, cud
 
 void launch_copy_page(const AttentionShape& shape, const DeviceCache& cache, std::uint32_t from,
                       std::uint32_t to, std::uint32_t tokens, cudaStream_t stream) {
-  if (cache.precision == KvPrecision::f16) {
-    copy_page_kernel<<<shape.kv_heads, kThreads, 0, stream>>>(
-        shape, static_cast<__half*>(cache.keys), static_cast<__half*>(cache.values), from, to,
-        tokens);
-  } else {
-    copy_page_kernel<<<shape.kv_heads, kThreads, 0, stream>>>(
-        shape, static_cast<float*>(cache.keys), static_cast<float*>(cache.values), from, to,
-        tokens);
-  }
+  visit_cache(cache, [&](auto keys, auto values) {
+    copy_page_kernel<<<shape.kv_heads, kThreads, 0, stream>>>(shape, keys, values, from, to,
+                                                              tokens);
+  });
 }
 
 }  // namespace edgerunner::cuda

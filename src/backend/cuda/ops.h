@@ -24,11 +24,14 @@ struct DeviceBatch {
   std::uint32_t rows = 0;
 };
 
-// One layer's keys and values: [pages, kv_heads, kPageTokens, head_dim] each, f16 or f32.
+// One layer's keys and values: [pages, kv_heads, kPageTokens, head_dim] each, f16, f32, or (q8)
+// e4m3 codes, which their position's and head's scale turns into values.
 struct DeviceCache {
   void* keys = nullptr;
   void* values = nullptr;
   KvPrecision precision = KvPrecision::f16;
+  float* key_scales = nullptr;  // [pages, kv_heads, kPageTokens]; null where there are none
+  float* value_scales = nullptr;
 };
 
 // The heads of a layer, and where queries, keys and values lie in a row of `qkv`:

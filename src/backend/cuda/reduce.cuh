@@ -29,4 +29,16 @@ __device__ float block_sum(float x, float* scratch) {
   return sum;
 }
 
+// The largest of a block's values, none negative.
+template <int kThreads>
+__device__ float block_max(float x, float* scratch) {
+  x = warp_max(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
+  __syncthreads();
+  float largest = 0;
+  for (int i = 0; i < kThreads / 32; ++i) largest = fmaxf(largest, scratch[i]);
+  return largest;
+}
+
 }  // namespace edgerunner::cuda

@@ -110,22 +110,5 @@ TEST_F(CudaFixtures, AForwardPassAllocatesNothing) {
   }
 }
 
-TEST_F(CudaFixtures, ACopiedPageServesLikeTheOriginal) {
-  const ModelFixture fixture = load_fixture("llama-gqa-untied");
-  const auto executor = make(fixture, Precision::exact, KvPrecision::f32);
-  const std::uint32_t vocab = fixture.decoder.spec.vocab_size;
-  const std::span<const TokenId> prompt = fixture.prompt;
-  const auto head = static_cast<std::uint32_t>(std::min<std::size_t>(prompt.size() - 1, 40));
-  SequenceRunner runner(*executor, vocab);
-  runner.feed(prompt.first(head), 512);
-  executor->copy_page(0, 12, head);
-  const std::vector<PageId> pages = {12, 13, 14};
-  const SequenceSlice slice{1, head, pages};
-  const std::uint32_t wanted = 0;
-  std::vector<float> logits(vocab);
-  executor->forward({prompt.subspan(head, 1), {&slice, 1}, {&wanted, 1}}, logits);
-  EXPECT_EQ(logits, runner.feed(prompt.subspan(head, 1), 1).back());
-}
-
 }  // namespace
 }  // namespace edgerunner::test

@@ -43,7 +43,8 @@ struct ModelInfo {
   std::string chat_template;  // its Jinja source; empty where the file has none
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;
-  std::uint64_t cache_bytes = 0;  // of the KV cache; memory is taken as it fills
+  std::uint64_t weights_bytes = 0;  // in memory: the file's, or a device's copy
+  std::uint64_t cache_bytes = 0;    // of the KV cache; memory is taken as it fills
   std::uint64_t scratch_bytes = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t trained_context = 0;
@@ -51,6 +52,7 @@ struct ModelInfo {
   std::string backend;
   std::string isa;
   std::vector<std::string> kernels;
+  std::vector<std::string> remarks;  // what a user should know, such as a shortened context
   int threads = 1;
 };
 

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +51,8 @@ struct ExecutorOptions {
   std::uint32_t max_logit_rows = 64;  // most rows of one batch that may want logits
   std::uint32_t pages = 0;            // pages of the KV cache
   std::uint32_t max_context = 0;      // most positions of one sequence
+  // Called during construction alone, while weights are brought to where the backend wants them.
+  std::function<void(double fraction)> on_progress = nullptr;
 };
 
 // What an executor is, for `info` and `bench`.
@@ -106,6 +110,9 @@ bool cuda_available();
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options);
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options);
+std::uint64_t cuda_weight_bytes(const Decoder& decoder);
+// Bytes of the device that are free, less what the driver takes for code and stacks.
+std::optional<std::uint64_t> cuda_available_memory();
 
 // What make_cpu_executor would make, told without making it or touching the weights.
 ExecutorInfo cpu_executor_info(const Decoder& decoder, const ExecutorOptions& options);

@@ -59,6 +59,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
   if (!file_ && !random_) make_weights(options);
+  options.on_progress = loading_progress();
   executor_ = find_backend(options_.backend).make(decoder_, options);
   return *executor_;
 }

@@ -56,7 +56,10 @@ void generate(const GenerateArguments& arguments) {
   }
 
   const Interrupt interrupt;
-  Model model = Model::load(arguments.model.path, arguments.model.options());
+  ModelOptions loading = arguments.model.options();
+  loading.progress = loading_progress();
+  Model model = Model::load(arguments.model.path, loading);
+  for (const std::string& remark : model.info().remarks) fmt::print(stderr, "{}\n", remark);
   Generation generation = arguments.input.ids ? model.generate(ids, options, interrupt.token())
                                               : model.generate(prompt, options, interrupt.token());
   std::string text;

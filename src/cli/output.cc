@@ -36,4 +36,14 @@ void show_progress(std::string_view line) {
 
 void clear_progress() { show_progress(""); }
 
+std::function<void(double fraction)> loading_progress() {
+  return [](double fraction) {
+    if (fraction < 1) {
+      show_progress(fmt::format("loading ... {:.0f} %", 100 * fraction));
+    } else {
+      clear_progress();
+    }
+  };
+}
+
 }  // namespace edgerunner::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
@@ -15,5 +16,8 @@ void write_json(const nlohmann::ordered_json& document);
 // A line on standard error that the next one overwrites; nothing where that is not a terminal.
 void show_progress(std::string_view line);
 void clear_progress();
+
+// Shows how far a model is loaded, and clears the line at the end.
+std::function<void(double fraction)> loading_progress();
 
 }  // namespace edgerunner::cli

@@ -1,5 +1,6 @@
 #include "runtime/backend.h"
 
+#include "base/memory.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner {
@@ -7,11 +8,11 @@ namespace edgerunner {
 Backend find_backend(BackendKind kind) {
   switch (kind) {
     case BackendKind::reference:
-      return {make_reference_executor, reference_memory_need, true};
+      return {make_reference_executor, reference_memory_need, nullptr, available_memory};
     case BackendKind::cpu:
-      return {make_cpu_executor, cpu_memory_need, true};
+      return {make_cpu_executor, cpu_memory_need, nullptr, available_memory};
     case BackendKind::cuda:
-      return {make_cuda_executor, cuda_memory_need, false};
+      return {make_cuda_executor, cuda_memory_need, cuda_weight_bytes, cuda_available_memory};
   }
   throw Error(ErrorCode::invalid_argument, "ModelOptions::backend names no backend");
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "backend/executor.h"
 
@@ -10,7 +12,10 @@ namespace edgerunner {
 struct Backend {
   std::unique_ptr<Executor> (*make)(const Decoder&, const ExecutorOptions&);
   MemoryNeed (*need)(const DecoderSpec&, const ExecutorOptions&);
-  bool in_system_memory;  // else it checks the device's memory itself
+  // Bytes that the weights take; null: those of the mapped file.
+  std::uint64_t (*weight_bytes)(const Decoder&);
+  // Bytes that may be taken; nullopt where nobody says.
+  std::optional<std::uint64_t> (*available)();
 };
 
 // Throws Error(invalid_argument) for a value that names no backend.

@@ -1,7 +1,11 @@
-#include <optional>
-#include <utility>
+#include <fmt/format.h>
 
-#include "base/memory.h"
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "edgerunner/error.h"
 #include "edgerunner/model.h"
 #include "runtime/backend.h"
@@ -14,7 +18,16 @@ namespace {
 
 std::optional<std::uint64_t> memory_at_hand(const ModelOptions& options, const Backend& backend) {
   if (options.memory_limit > 0) return options.memory_limit;
-  return backend.in_system_memory ? available_memory() : std::nullopt;
+  return backend.available();
+}
+
+// What a user should be told of the plan.
+std::vector<std::string> remarks_on(const MemoryPlan& plan, const ModelOptions& options,
+                                    const DecoderSpec& spec) {
+  const std::uint32_t usual = std::min(spec.context_length, kDefaultContext);
+  if (options.context != 0 || plan.context == usual) return {};
+  return {fmt::format("the context is {} tokens, not {}: more would not fit into memory",
+                      plan.context, usual)};
 }
 
 ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
@@ -35,6 +48,7 @@ ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
   info.isa = executor.isa;
   info.kernels = executor.kernels;
   info.threads = executor.threads;
+  info.weights_bytes = plan.weights_bytes;
   return info;
 }
 
@@ -54,20 +68,23 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   const DecoderSpec& spec = state->decoder.spec;
 
   MemoryPlanInput input;
-  input.weights_bytes = state->file->bytes();
+  input.weights_bytes =
+      backend.weight_bytes == nullptr ? state->file->bytes() : backend.weight_bytes(state->decoder);
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
   input.available = memory_at_hand(options, backend);
   input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
-  const MemoryPlan plan = plan_memory(options, input);
+  MemoryPlan plan = plan_memory(options, input);
+  plan.executor.on_progress = [&](double fraction) { report(0.6 + 0.4 * fraction); };
 
   state->file->will_need();
   if (state->file->find("tokenizer.ggml.model") != nullptr) {
     state->tokenizer = load_tokenizer(*state->file);
   }
-  report(0.7);
+  report(0.6);
   state->executor = backend.make(state->decoder, plan.executor);
   state->info = describe(*state, plan);
+  state->info.remarks = remarks_on(plan, options, spec);
   SchedulerOptions scheduling;
   scheduling.vocab_size = spec.vocab_size;
   scheduling.prefill_chunk = plan.executor.max_rows - options.max_sequences;

@@ -3,6 +3,7 @@ if(EDGERUNNER_CUDA_ENABLED)
   edgerunner_test(cuda_test
     cuda/cuda_cache_test.cc
   cuda/cuda_fixtures_test.cc
+  cuda/cuda_memory_test.cc
   cuda/cuda_sampling_test.cc
     cuda/cuda_shapes_test.cc
     ../support/model_fixture.cc)

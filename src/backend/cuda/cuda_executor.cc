@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <numeric>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "arch/beyond_plain.h"
 #include "backend/cuda/buffers.h"
@@ -17,19 +21,27 @@
 namespace edgerunner::cuda {
 namespace {
 
+// Of the free memory; the rest is for what the driver takes for code and stacks.
+std::uint64_t usable_bytes(const DeviceProperties& device) {
+  const std::uint64_t spare = device.total_bytes / 50;
+  return device.free_bytes > spare ? device.free_bytes - spare : 0;
+}
+
 class CudaExecutor final : public Executor, public TokenChooser {
  public:
   CudaExecutor(const Decoder& decoder, const ExecutorOptions& options, WeightSource source)
       : spec_(decoder.spec),
         options_(options),
         device_(fitting_device(decoder, options)),
-        weights_(decoder, source),
+        weights_(decoder, source, options.on_progress),
         cache_(decoder.spec, options),
         scratch_(decoder.spec, options),
         upload_(options, attention_tile_rows(decoder.spec)),
         chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
         inverse_frequencies_(spec_.rope.inverse_frequencies.size() * sizeof(double)) {
+    const auto loading = std::chrono::steady_clock::now() - begun_;
+    options_.on_progress = nullptr;  // the caller's, who may be gone
     check(cudaMemcpy(inverse_frequencies_.as<double>(), spec_.rope.inverse_frequencies.data(),
                      inverse_frequencies_.size(), cudaMemcpyHostToDevice),
           "uploading the rotary frequencies");
@@ -51,6 +63,7 @@ class CudaExecutor final : public Executor, public TokenChooser {
                       inverse_frequencies_.as<double>());
       info_.kernels.emplace_back("decode, one row: one persistent kernel, 8-bit activations");
     }
+    warm_up(loading);
   }
 
   void forward(const Batch& batch, std::span<float> logits) override {
@@ -110,18 +123,23 @@ class CudaExecutor final : public Executor, public TokenChooser {
     const DeviceProperties device = device_properties();
     const MemoryNeed need = cuda_memory_need(decoder.spec, options);
     const std::uint64_t weights = device_weight_bytes(decoder.weights);
-    if (weights + need.cache_bytes + need.scratch_bytes > device.free_bytes) {
+    const std::uint64_t available = usable_bytes(device);
+    const std::uint64_t fixed = weights + need.scratch_bytes;
+    if (fixed + need.cache_bytes > available) {
       constexpr double kMiB = 1048576.0;
+      const std::uint64_t fitting =
+          available < fixed ? 0 : (available - fixed) / (need.cache_bytes / options.pages);
       throw Error(
           ErrorCode::out_of_memory,
-          fmt::format("the model does not fit on the GPU: weights {:.0f} MiB + cache {:.0f} "
-                      "MiB + scratch {:.0f} MiB, but {:.0f} MiB of {:.0f} are free; use a "
-                      "smaller context",
-                      static_cast<double>(weights) / kMiB,
-                      static_cast<double>(need.cache_bytes) / kMiB,
-                      static_cast<double>(need.scratch_bytes) / kMiB,
-                      static_cast<double>(device.free_bytes) / kMiB,
-                      static_cast<double>(device.total_bytes) / kMiB));
+          fmt::format(
+              "the model does not fit on the GPU: weights {:.0f} MiB + cache {:.0f} "
+              "MiB + scratch {:.0f} MiB, but {:.0f} MiB of {:.0f} can be used; {}",
+              static_cast<double>(weights) / kMiB, static_cast<double>(need.cache_bytes) / kMiB,
+              static_cast<double>(need.scratch_bytes) / kMiB, static_cast<double>(available) / kMiB,
+              static_cast<double>(device.total_bytes) / kMiB,
+              fitting == 0
+                  ? "no context would fit; take a smaller model"
+                  : fmt::format("a context of {} tokens would fit", fitting * kPageTokens)));
     }
     return device;
   }
@@ -153,6 +171,33 @@ class CudaExecutor final : public Executor, public TokenChooser {
     } else {
       run(rows, wanted);
     }
+  }
+
+  // Runs every path once, so that the first request finds kernels loaded: one row, a few, and a
+  // chunk, each with its token chosen. The cache's pages are written again before anyone reads
+  // them.
+  void warm_up(std::chrono::steady_clock::duration loading) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::uint32_t most =
+        std::min({options_.max_rows, options_.max_context, options_.pages * kPageTokens, 256U});
+    std::vector<PageId> pages(options_.pages);
+    std::iota(pages.begin(), pages.end(), PageId{0});
+    SamplingOptions sampling;
+    sampling.temperature = 1;
+    sampling.top_k = 40;
+    sampling.presence_penalty = 1;
+    for (const std::uint32_t rows : {1U, std::min(8U, most), most}) {
+      const std::vector<TokenId> tokens(rows);
+      const SequenceSlice slice{rows, 0, pages};
+      const std::uint32_t last = rows - 1;
+      const TokenChoice choice{&sampling, tokens, 0};
+      TokenId chosen = kNoToken;
+      choose({tokens, {&slice, 1}, {&last, 1}}, {&choice, 1}, 1, {&chosen, 1});
+    }
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    info_.kernels.push_back(fmt::format(
+        "weights on the device after {:.0f} ms; warm-up {:.0f} ms", Milliseconds(loading).count(),
+        Milliseconds(std::chrono::steady_clock::now() - begin).count()));
   }
 
   // A forward pass of any number of rows, an operation a kernel; leaves the logits on the device.
@@ -297,6 +342,7 @@ class CudaExecutor final : public Executor, public TokenChooser {
     multiply_half(w.down, w.down_bias, scratch_.x.as<float>(), spec_.dim, rows, true);
   }
 
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const DecoderSpec& spec_;
   ExecutorOptions options_;
   ExecutorInfo info_;
@@ -323,22 +369,22 @@ std::unique_ptr<Executor> make_executor(const Decoder& decoder, const ExecutorOp
 }  // namespace edgerunner::cuda
 
 namespace edgerunner {
-namespace {
-
-void require_cache_precision(const ExecutorOptions& options) {
-  if (options.kv != KvPrecision::q8) return;
-  throw Error(ErrorCode::unsupported, "the cuda backend has no 8-bit cache; use --kv f16 or f32");
-}
-
-}  // namespace
 
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options) {
-  require_cache_precision(options);
   require_plain(decoder, "cuda");
   const bool shape_only = decoder.weights.embedding.data.empty();
   return cuda::make_executor(decoder, options,
                              shape_only ? cuda::WeightSource::random : cuda::WeightSource::file);
+}
+
+std::uint64_t cuda_weight_bytes(const Decoder& decoder) {
+  require_plain(decoder, "cuda");
+  return cuda::device_weight_bytes(decoder.weights);
+}
+
+std::optional<std::uint64_t> cuda_available_memory() {
+  return cuda::usable_bytes(cuda::device_properties());
 }
 
 bool cuda_available() {
@@ -347,7 +393,6 @@ bool cuda_available() {
 }
 
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
-  require_cache_precision(options);
   return {cuda::CachePool::bytes(spec, options),
           cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
               cuda::Chooser::bytes(spec, options) +

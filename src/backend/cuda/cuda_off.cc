@@ -23,6 +23,10 @@ MemoryNeed cuda_memory_need(const DecoderSpec& /*spec*/, const ExecutorOptions& 
   refuse();
 }
 
+std::uint64_t cuda_weight_bytes(const Decoder& /*decoder*/) { refuse(); }
+
+std::optional<std::uint64_t> cuda_available_memory() { refuse(); }
+
 bool cuda_available() { return false; }
 
 }  // namespace edgerunner

@@ -65,8 +65,9 @@ std::uint64_t device_weight_bytes(const Weights& weights) {
 // Brings matrices and vectors to the device one after another.
 class Uploader {
  public:
-  Uploader(DeviceWeights& to, const Weights& weights, WeightSource source)
-      : to_(to), source_(source) {
+  Uploader(DeviceWeights& to, const Weights& weights, WeightSource source,
+           const std::function<void(double)>& on_progress)
+      : to_(to), on_progress_(on_progress), source_(source) {
     std::size_t matrix_total = tied(weights) ? 0 : matrix_bytes(weights.head);
     std::size_t widest_row = 0;
     const auto measure = [&](const Matrix& matrix) {
@@ -120,6 +121,9 @@ class Uploader {
                     rows, stream_);
       check(cudaGetLastError(), "rearranging weights");
     }
+    if (on_progress_) {
+      on_progress_(static_cast<double>(matrix_at_) / static_cast<double>(to_.matrices_.size()));
+    }
     return result;
   }
 
@@ -142,6 +146,7 @@ class Uploader {
     Event copied;
   };
   DeviceWeights& to_;
+  const std::function<void(double)>& on_progress_;
   WeightSource source_;
   Stream stream_;
   Staging staging_[2];
@@ -152,9 +157,10 @@ class Uploader {
   std::size_t vector_at_ = 0;
 };
 
-DeviceWeights::DeviceWeights(const Decoder& decoder, WeightSource source) {
+DeviceWeights::DeviceWeights(const Decoder& decoder, WeightSource source,
+                             const std::function<void(double)>& on_progress) {
   const Weights& weights = decoder.weights;
-  Uploader uploader(*this, weights, source);
+  Uploader uploader(*this, weights, source, on_progress);
   embedding_ = uploader.matrix(weights.embedding);
   for (const LayerWeights& layer : weights.layers) {
     const AttentionWeights& a = layer.attention;

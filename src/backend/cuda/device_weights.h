@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "arch/decoder.h"
@@ -34,7 +35,9 @@ struct DeviceLayer {
 // All weights of a decoder in device memory, in the element types of the file, uploaded once.
 class DeviceWeights {
  public:
-  DeviceWeights(const Decoder& decoder, WeightSource source);
+  // `on_progress`, which may be null, is called with the fraction of the bytes sent so far.
+  DeviceWeights(const Decoder& decoder, WeightSource source,
+                const std::function<void(double)>& on_progress = nullptr);
 
   const DeviceMatrix& embedding() const { return embedding_; }
   const DeviceMatrix& head() const { return head_; }  // the embedding itself where tied

@@ -14,10 +14,12 @@
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/repack.h"
 #include "edgerunner/error.h"
+#include "generate_bench.h"
 
 // Measures the cuda backend on random weights made on the device: a line of JSON a measurement.
 //   cuda_bench SHAPE TYPE decode [DEPTH...]     greedy tokens chosen on the device, one sequence
 //   cuda_bench SHAPE TYPE prefill [TOKENS...]   a prompt through the executor
+//   cuda_bench SHAPE TYPE generate [DEPTH...]   one sequence through the executor, sampled there
 //   cuda_bench SHAPE TYPE rows DEPTH [ROWS...]  decoding several sequences through the executor
 
 namespace {
@@ -189,7 +191,7 @@ void bench_executor(const Case& c, std::string_view test, std::uint32_t depth,
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print(stderr, "usage: cuda_bench SHAPE TYPE decode|prefill|rows [NUMBERS...]\n");
+    fmt::print(stderr, "usage: cuda_bench SHAPE TYPE decode|generate|prefill|rows [NUMBERS...]\n");
     return 2;
   }
   try {
@@ -203,6 +205,9 @@ int main(int argc, char** argv) {
     }
     if (test == "decode") {
       bench_decode(c, numbers.empty() ? std::vector<std::uint32_t>{0, 4096} : numbers);
+    } else if (test == "generate") {
+      bench_generate(c.shape, c.type, c.decoder,
+                     numbers.empty() ? std::vector<std::uint32_t>{0} : numbers);
     } else if (test == "prefill") {
       bench_executor(c, test, 0, numbers.empty() ? std::vector<std::uint32_t>{4096} : numbers);
     } else {

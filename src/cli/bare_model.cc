@@ -4,7 +4,6 @@
 
 #include "arch/shape.h"
 #include "base/cpu_features.h"
-#include "base/memory.h"
 #include "cli/output.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
@@ -66,11 +65,11 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
 
 void BareModel::make_weights(const ExecutorOptions& options) {
   const Backend backend = find_backend(options_.backend);
-  if (!backend.in_system_memory) return;  // it makes them where it keeps them
+  if (backend.weight_bytes != nullptr) return;  // it makes them where it keeps them
   const MemoryNeed need = backend.need(decoder_.spec, options);
   const std::uint64_t weights = matrix_bytes(decoder_.weights);
   const std::uint64_t total = weights + need.cache_bytes + need.scratch_bytes;
-  const auto available = available_memory();
+  const auto available = backend.available();
   if (available && total > *available) {
     throw Error(
         ErrorCode::out_of_memory,

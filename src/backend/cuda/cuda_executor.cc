@@ -15,7 +15,10 @@
 #include "backend/cuda/choice_settings.h"
 #include "backend/cuda/chooser.h"
 #include "backend/cuda/decode_plan.h"
+#include "backend/cuda/decode_timeline.h"
+#include "backend/cuda/device_limits.h"
 #include "backend/cuda/ops.h"
+#include "backend/cuda/pass_timer.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::cuda {
@@ -27,7 +30,7 @@ std::uint64_t usable_bytes(const DeviceProperties& device) {
   return device.free_bytes > spare ? device.free_bytes - spare : 0;
 }
 
-class CudaExecutor final : public Executor, public TokenChooser {
+class CudaExecutor final : public Executor, public TokenChooser, public Profilable {
  public:
   CudaExecutor(const Decoder& decoder, const ExecutorOptions& options, WeightSource source)
       : spec_(decoder.spec),
@@ -68,6 +71,7 @@ class CudaExecutor final : public Executor, public TokenChooser {
 
   void forward(const Batch& batch, std::span<float> logits) override {
     check_batch(batch, spec_, options_, logits.size());
+    timer_.begin(stream_);
     const DeviceBatch rows = upload_.upload(batch, stream_);
     const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
     compute(rows, wanted);
@@ -79,6 +83,11 @@ class CudaExecutor final : public Executor, public TokenChooser {
     }
     check(cudaGetLastError(), "starting a forward pass");
     stream_.synchronize();
+    if (decode_ && rows.rows == 1 && wanted > 0 && timer_.running()) {
+      timer_.finish(timeline_->shares());
+    } else {
+      timer_.finish();
+    }
     std::memcpy(logits.data(), logits_.as<float>(),
                 std::size_t{wanted} * spec_.vocab_size * sizeof(float));
   }
@@ -116,6 +125,20 @@ class CudaExecutor final : public Executor, public TokenChooser {
 
   const ExecutorInfo& info() const override { return info_; }
   const ExecutorOptions& options() const override { return options_; }
+
+  Profilable* profilable() override { return this; }
+  void record(OperationTimes* times) override {
+    constexpr std::uint32_t kLapsOfALayer = 8;
+    const auto layers = static_cast<std::uint32_t>(spec_.layers.size());
+    timer_.record(times, kLapsOfALayer * layers + 3);
+    timeline_.reset();
+    if (times != nullptr && decode_) timeline_.emplace(decode_->blocks(), layers);
+  }
+  Arithmetic arithmetic(ElementType /*weights*/, std::uint32_t rows) const override {
+    if (decode_ && rows == 1) return Arithmetic::int8;
+    return half_ ? Arithmetic::half : Arithmetic::f32;
+  }
+  MachineLimits measure_limits() override { return measure_device_limits(device_); }
 
  private:
   // Refuses what would not fit before anything is allocated.
@@ -166,8 +189,10 @@ class CudaExecutor final : public Executor, public TokenChooser {
   void compute(const DeviceBatch& rows, std::uint32_t wanted) {
     if (decode_ && rows.rows == 1) {
       decode_->launch({rows.tokens, rows.positions, rows.pages,
-                       wanted == 0 ? nullptr : scratch_.logits.as<float>()},
+                       wanted == 0 ? nullptr : scratch_.logits.as<float>(), nullptr, nullptr,
+                       nullptr, nullptr, timer_.running() ? timeline_->device() : nullptr},
                       stream_);
+      timer_.lap(Operation::other, stream_);
     } else {
       run(rows, wanted);
     }
@@ -206,6 +231,7 @@ class CudaExecutor final : public Executor, public TokenChooser {
     launch_embed(weights_.embedding(), rows, x, stream_);
     launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
                       scratch_.rope_table.as<float2>(), stream_);
+    timer_.lap(Operation::embedding, stream_);
     const bool tensor_cores = half_.has_value() && rows.rows > 1;
     for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
       if (tensor_cores) {
@@ -226,10 +252,12 @@ class CudaExecutor final : public Executor, public TokenChooser {
       launch_to_half(normed, wanted, spec_.dim, half_->rows(), stream_);
       multiply_half(weights_.head(), nullptr, scratch_.logits.as<float>(), spec_.vocab_size, wanted,
                     false);
+      timer_.lap(Operation::head, stream_);
       return;
     }
     multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
              spec_.vocab_size, wanted, false);
+    timer_.lap(Operation::head, stream_);
   }
 
   std::uint32_t pairs() const {
@@ -249,19 +277,24 @@ class CudaExecutor final : public Executor, public TokenChooser {
     float* const attended = scratch_.attended.as<float>();
     launch_rms_norm(scratch_.x.as<float>(), w.attention_norm, spec_.norm_epsilon, rows.rows,
                     spec_.dim, nullptr, normed, stream_);
+    timer_.lap(Operation::attention_norm, stream_);
     const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
       multiply(matrix, bias, normed, spec_.dim, qkv + at, shape.row(), rows.rows, false);
     };
     project(w.q, w.q_bias, 0);
     project(w.k, w.k_bias, shape.q_dim());
     project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
+    timer_.lap(Operation::qkv, stream_);
     launch_rotate_and_cache(shape,
                             {w.q_norm, w.k_norm, spec_.norm_epsilon,
                              scratch_.rope_table.as<float2>(), pairs(), spec_.rope.layout},
                             rows, qkv, cache_.layer(index), stream_);
+    timer_.lap(Operation::rope_and_cache, stream_);
     launch_attention_f32(shape, rows, qkv, cache_.layer(index), attended, stream_);
+    timer_.lap(Operation::attention, stream_);
     multiply(w.o, w.o_bias, attended, shape.q_dim(), scratch_.x.as<float>(), spec_.dim, rows.rows,
              true);
+    timer_.lap(Operation::attention_output, stream_);
   }
 
   void feed_forward(std::size_t index, std::uint32_t rows) {
@@ -272,10 +305,13 @@ class CudaExecutor final : public Executor, public TokenChooser {
     float* const up = scratch_.up.as<float>();
     launch_rms_norm(scratch_.x.as<float>(), w.feed_forward_norm, spec_.norm_epsilon, rows,
                     spec_.dim, nullptr, normed, stream_);
+    timer_.lap(Operation::ffn_norm, stream_);
     multiply(w.gate, w.gate_bias, normed, spec_.dim, gate, ffn, rows, false);
     multiply(w.up, w.up_bias, normed, spec_.dim, up, ffn, rows, false);
     launch_silu_multiply(gate, up, std::uint64_t{rows} * ffn, stream_);
+    timer_.lap(Operation::gate_up, stream_);
     multiply(w.down, w.down_bias, gate, ffn, scratch_.x.as<float>(), spec_.dim, rows, true);
+    timer_.lap(Operation::down, stream_);
   }
 
   // Most rows of a tile of attention in any layer.
@@ -309,24 +345,29 @@ class CudaExecutor final : public Executor, public TokenChooser {
     float* const attended = scratch_.attended.as<float>();
     launch_norm_to_half(scratch_.x.as<float>(), w.attention_norm, spec_.norm_epsilon, rows.rows,
                         spec_.dim, half_->rows(), stream_);
+    timer_.lap(Operation::attention_norm, stream_);
     const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
       multiply_half(matrix, bias, qkv + at, shape.row(), rows.rows, false);
     };
     project(w.q, w.q_bias, 0);
     project(w.k, w.k_bias, shape.q_dim());
     project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
+    timer_.lap(Operation::qkv, stream_);
     launch_rotate_and_cache(shape,
                             {w.q_norm, w.k_norm, spec_.norm_epsilon,
                              scratch_.rope_table.as<float2>(), pairs(), spec_.rope.layout},
                             rows, qkv, cache, stream_);
+    timer_.lap(Operation::rope_and_cache, stream_);
     if (tensor_attention_supports(shape, options_.kv)) {
       launch_attention_half(shape, rows, upload_.tiles(), upload_.tile_count(), qkv, cache,
                             attended, stream_);
     } else {
       launch_attention_f32(shape, rows, qkv, cache, attended, stream_);
     }
+    timer_.lap(Operation::attention, stream_);
     launch_to_half(attended, rows.rows, shape.q_dim(), half_->rows(), stream_);
     multiply_half(w.o, w.o_bias, scratch_.x.as<float>(), spec_.dim, rows.rows, true);
+    timer_.lap(Operation::attention_output, stream_);
   }
 
   void feed_forward_half(std::size_t index, std::uint32_t rows) {
@@ -336,10 +377,13 @@ class CudaExecutor final : public Executor, public TokenChooser {
     float* const up = scratch_.up.as<float>();
     launch_norm_to_half(scratch_.x.as<float>(), w.feed_forward_norm, spec_.norm_epsilon, rows,
                         spec_.dim, half_->rows(), stream_);
+    timer_.lap(Operation::ffn_norm, stream_);
     multiply_half(w.gate, w.gate_bias, gate, ffn, rows, false);
     multiply_half(w.up, w.up_bias, up, ffn, rows, false);
     launch_silu_to_half(gate, up, rows, ffn, half_->rows(), stream_);
+    timer_.lap(Operation::gate_up, stream_);
     multiply_half(w.down, w.down_bias, scratch_.x.as<float>(), spec_.dim, rows, true);
+    timer_.lap(Operation::down, stream_);
   }
 
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -357,6 +401,8 @@ class CudaExecutor final : public Executor, public TokenChooser {
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
   DeviceBuffer inverse_frequencies_;
   std::optional<DecodePlan> decode_;
+  PassTimer timer_;
+  std::optional<DecodeTimeline> timeline_;  // while times are recorded
 };
 
 }  // namespace

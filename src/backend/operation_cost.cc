@@ -146,7 +146,9 @@ void CostModel::add_layer(const Work& work, std::size_t layer, OperationCosts& c
   const Sight seen = work.visible(shape.sliding_window, narrowed);
   OperationCost& attention = at(costs, Operation::attention);
   attention.cache_bytes += 2.0 * kv_values * seen.positions * cache_value_bytes_;
-  f32(attention) += 4.0 * q_values * seen.pairs;  // scores and weighted values
+  // Scores and weighted values.
+  attention.operations[static_cast<std::size_t>(backend_->attention_arithmetic())] +=
+      4.0 * q_values * seen.pairs;
 
   at(costs, Operation::attention_output) += product(a.o, a.o_bias, rows);
   at(costs, Operation::ffn_norm) += norm(f.norm, spec.dim, rows);

@@ -35,6 +35,9 @@ class Profilable {
   // What the weights of a type are multiplied with, for a batch of `rows` rows.
   virtual Arithmetic arithmetic(ElementType weights, std::uint32_t rows) const = 0;
 
+  // What attention's scores and weighted values are computed with.
+  virtual Arithmetic attention_arithmetic() const { return Arithmetic::f32; }
+
   // Measures the machine with as many threads (or the device) as the executor uses; under 2 s.
   virtual MachineLimits measure_limits() = 0;
 };

@@ -138,6 +138,11 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     if (decode_ && rows == 1) return Arithmetic::int8;
     return half_ ? Arithmetic::half : Arithmetic::f32;
   }
+  Arithmetic attention_arithmetic() const override {
+    const bool on_tensor_cores =
+        half_ && tensor_attention_supports(attention_shape(spec_.layers.front()), options_.kv);
+    return on_tensor_cores ? Arithmetic::half : Arithmetic::f32;
+  }
   MachineLimits measure_limits() override { return measure_device_limits(device_); }
 
  private:

@@ -16,5 +16,6 @@ void add_generate_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_profile_command(CLI::App& program);
 void add_serve_command(CLI::App& program);
+void add_quantize_command(CLI::App& program);
 
 }  // namespace edgerunner::cli

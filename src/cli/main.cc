@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   add_bench_command(program);
   add_profile_command(program);
   add_serve_command(program);
+  add_quantize_command(program);
   if (argc > 1 && argv[1][0] != '-' && !is_command(program, argv[1])) {
     return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
   }

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "base/half.h"
 #include "edgerunner/error.h"
 #include "tensor/blocks.h"
+#include "tensor/quantize_k.h"
 
 namespace edgerunner {
 namespace {
@@ -26,7 +28,7 @@ float reciprocal(float scale) {
 }
 
 // The first of the elements with the largest magnitude, sign and all.
-float extreme(Values x) {
+float extreme(std::span<const float> x) {
   return *std::max_element(x.begin(), x.end(),
                            [](float a, float b) { return std::abs(a) < std::abs(b); });
 }
@@ -135,27 +137,45 @@ bool encode(Values x, blocks::Q5_1& block) {
   return true;
 }
 
+void require_finite(ElementType type, std::span<const float> values) {
+  const auto bad = std::find_if_not(values.begin(), values.end(),
+                                    [](float value) { return std::isfinite(value); });
+  if (bad == values.end()) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("element {} is {}, which {} can't hold; keep this tensor as F32",
+                          bad - values.begin(), *bad, traits(type).name));
+}
+
+[[noreturn]] void refuse_block(ElementType type, std::span<const float> values, std::size_t start) {
+  const std::size_t length = traits(type).block_length;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("elements {} to {} reach {}, too much for the 16-bit scale of {}; "
+                          "keep this tensor as F32",
+                          start, start + length - 1, extreme(values.subspan(start, length)),
+                          traits(type).name));
+}
+
 template <typename Block>
 void encode_blocks(ElementType type, std::span<const float> values, std::byte* out) {
+  require_finite(type, values);
   for (std::size_t start = 0; start < values.size(); start += kLength) {
-    const Values x = values.subspan(start).first<kLength>();
-    const auto bad =
-        std::find_if_not(x.begin(), x.end(), [](float value) { return std::isfinite(value); });
-    if (bad != x.end()) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("element {} is {}, which {} can't hold; keep this tensor as F32",
-                      start + static_cast<std::size_t>(bad - x.begin()), *bad, traits(type).name));
-    }
     Block block;
-    if (!encode(x, block)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("elements {} to {} reach {}, too much for the 16-bit scale of {}; "
-                              "keep this tensor as F32",
-                              start, start + kLength - 1, extreme(x), traits(type).name));
-    }
+    if (!encode(values.subspan(start).first<kLength>(), block)) refuse_block(type, values, start);
     std::memcpy(out, &block, sizeof(block));
     out += sizeof(block);
+  }
+}
+
+void encode_fitted(ElementType type, std::span<const float> values,
+                   std::span<const float> importance, std::byte* out) {
+  require_finite(type, values);
+  std::vector<float> equal;
+  if (importance.empty()) {
+    equal.assign(values.size(), 1.0F);
+    importance = equal;
+  }
+  if (const auto bad = quantize_fitted(type, values, importance, out)) {
+    refuse_block(type, values, *bad);
   }
 }
 
@@ -169,7 +189,10 @@ void narrow_all(std::span<const float> values, std::byte* out) {
 
 }  // namespace
 
-void quantize(ElementType type, std::span<const float> values, std::span<std::byte> blocks) {
+bool can_quantize(ElementType type) { return traits(type).supported && type != ElementType::mxfp4; }
+
+void quantize(ElementType type, std::span<const float> values, std::span<std::byte> blocks,
+              std::span<const float> importance) {
   const std::size_t needed = row_bytes(type, values.size());
   if (blocks.size() != needed) {
     throw Error(ErrorCode::invalid_argument,
@@ -195,10 +218,18 @@ void quantize(ElementType type, std::span<const float> values, std::span<std::by
       return encode_blocks<blocks::Q5_0>(type, values, out);
     case ElementType::q5_1:
       return encode_blocks<blocks::Q5_1>(type, values, out);
+    case ElementType::q2_k:
+    case ElementType::q3_k:
+    case ElementType::q4_k:
+    case ElementType::q5_k:
+    case ElementType::q6_k:
+    case ElementType::iq4_nl:
+    case ElementType::iq4_xs:
+      return encode_fitted(type, values, importance, out);
     default:
       throw Error(ErrorCode::unsupported,
                   fmt::format("EdgeRunner can't quantise to {}; it can to F32, F16, BF16, Q8_0, "
-                              "Q4_0, Q4_1, Q5_0 and Q5_1",
+                              "Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL and IQ4_XS",
                               traits(type).name));
   }
 }

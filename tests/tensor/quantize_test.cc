@@ -185,9 +185,9 @@ TEST(Quantize, RefusesWrongSizes) {
 
 TEST(Quantize, NamesAnUnsupportedType) {
   const std::vector<float> values(256, 1.0F);
-  const Error error = thrown(ElementType::q4_k, values, 144);
+  const Error error = thrown(ElementType::mxfp4, values, 136);
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
-  EXPECT_THAT(error.what(), HasSubstr("Q4_K"));
+  EXPECT_THAT(error.what(), HasSubstr("MXFP4"));
 }
 
 }  // namespace

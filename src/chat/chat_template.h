@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/local_time.h"
 #include "edgerunner/tokenizer.h"
 #include "edgerunner/types.h"
 
@@ -23,17 +24,6 @@ struct Conversation {
 // they are strings that hold one, content that is a list of text parts as one string, a missing
 // content as null. Throws Error(invalid_argument) naming the message where they are no messages.
 nlohmann::ordered_json template_messages(const nlohmann::ordered_json& messages);
-
-// A time of day in no time zone in particular, for strftime_now.
-struct LocalTime {
-  int year = 1970;
-  int month = 1;  // 1 to 12
-  int day = 1;
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
-};
-LocalTime local_time_now();
 
 // A model's chat template: conversations to prompts. Immutable; any thread may use it.
 class ChatTemplate {

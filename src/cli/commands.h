@@ -13,6 +13,7 @@ void add_tokenize_command(CLI::App& program);
 void add_detokenize_command(CLI::App& program);
 void add_logits_command(CLI::App& program);
 void add_generate_command(CLI::App& program);
+void add_render_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_profile_command(CLI::App& program);
 void add_serve_command(CLI::App& program);

@@ -17,7 +17,6 @@
 #include "edgerunner/error.h"
 
 namespace edgerunner::cli {
-namespace {
 
 std::string read_file(const std::string& path) {
   std::error_code error;
@@ -34,6 +33,8 @@ std::string read_file(const std::string& path) {
   }
   return text;
 }
+
+namespace {
 
 std::string read_standard_input() {
   std::string text;

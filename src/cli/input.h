@@ -28,6 +28,9 @@ struct InputOptions {
   void check(const std::string& sources) const;
 };
 
+// Throws Error(io) where it can't be read.
+std::string read_file(const std::string& path);
+
 // "1,2,3" (spaces may surround the numbers). Throws UsageError that shows what is no token id.
 std::vector<TokenId> parse_ids(std::string_view text);
 

@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   add_detokenize_command(program);
   add_logits_command(program);
   add_generate_command(program);
+  add_render_command(program);
   add_bench_command(program);
   add_profile_command(program);
   add_serve_command(program);

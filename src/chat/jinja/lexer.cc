@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 
 #include "chat/jinja/token.h"
@@ -251,7 +252,8 @@ class Lexer {
     const std::string plain = without_underscores(text_.substr(begin, end - begin));
     double value = 0;
     const auto result = std::from_chars(plain.data(), plain.data() + plain.size(), value);
-    if (result.ec == std::errc::result_out_of_range) fail(begin, "the number is out of range");
+    // Beyond the range: infinity or zero, as strtod and Python have it.
+    if (result.ec == std::errc::result_out_of_range) value = std::strtod(plain.c_str(), nullptr);
     put(TokenType::floating, begin, plain);
     tokens_.back().floating = value;
     at_ = end;

@@ -118,6 +118,9 @@ class Printer {
       const Range& range = *value.as<Range>();
       out_ += fmt::format("range({}, {}", range.start, range.stop);
       out_ += range.step == 1 ? ")" : fmt::format(", {})", range.step);
+    } else if (value.is(Kind::loop) && !value.as<Loop>()->statement->expressions[1]) {
+      const Loop& loop = *value.as<Loop>();
+      out_ += fmt::format("<LoopContext {}/{}>", loop.index0 + 1, loop.elements.size());
     } else if (value.is(Kind::macro)) {
       const Macro& macro = *value.as<Macro>();
       out_ += macro.name.empty() ? "<Macro anonymous>"

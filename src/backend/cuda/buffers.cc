@@ -22,6 +22,11 @@ std::size_t layer_bytes(const LayerSpec& layer, const ExecutorOptions& options) 
          value_bytes(options.kv);
 }
 
+// Values that are unpacked at once: gate and up, or q, k and v, or one matrix.
+std::size_t most_weights(const Widths& w) {
+  return std::size_t{w.dim} * std::max({2 * w.ffn, w.qkv_row, w.q_dim});
+}
+
 std::size_t pages_per_sequence(const ExecutorOptions& options) {
   return pages_for(options.max_context);
 }
@@ -67,7 +72,7 @@ HalfScratch::HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options
   const std::size_t widest = std::max({widths.dim, widths.q_dim, widths.ffn});
   x = DeviceBuffer(options.max_rows * widest * sizeof(__half));
   scale = DeviceBuffer(options.max_rows * sizeof(float));
-  weight_values = std::size_t{widths.dim} * std::max(widths.ffn, widths.q_dim);
+  weight_values = most_weights(widths);
   w = DeviceBuffer(weight_values * sizeof(__half));
 }
 
@@ -75,7 +80,7 @@ std::uint64_t HalfScratch::bytes(const DecoderSpec& spec, const ExecutorOptions&
   const Widths w(spec);
   return options.max_rows *
              (std::uint64_t{std::max({w.dim, w.q_dim, w.ffn})} * sizeof(__half) + sizeof(float)) +
-         std::uint64_t{w.dim} * std::max(w.ffn, w.q_dim) * sizeof(__half);
+         most_weights(w) * sizeof(__half);
 }
 
 bool HalfScratch::supports(const DecoderSpec& spec) {

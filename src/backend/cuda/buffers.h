@@ -49,7 +49,7 @@ struct HalfScratch {
 
   DeviceBuffer x;      // [max_rows, widest] f16
   DeviceBuffer scale;  // [max_rows]
-  DeviceBuffer w;      // [weight_values] f16: a layer's matrix, or a part of the head
+  DeviceBuffer w;      // [weight_values] f16: matrices of a layer, or a part of the head
   std::size_t weight_values = 0;
 };
 

@@ -17,6 +17,8 @@
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/decode_timeline.h"
 #include "backend/cuda/device_limits.h"
+#include "backend/cuda/few_rows_pass.h"
+#include "backend/cuda/half_pass.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/pass_timer.h"
 #include "edgerunner/error.h"
@@ -59,7 +61,15 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     }
     if (options.precision == Precision::fast && HalfScratch::supports(spec_)) {
       half_.emplace(spec_, options_);
+      const PassContext context{spec_,  weights_, cache_, scratch_,
+                                *half_, upload_,  timer_, options_.kv};
+      wide_.emplace(context, device_);
       info_.kernels.emplace_back("2 rows and more: tensor cores, f16 operands, f32 sums");
+      if (FewRowsPass::supports(weights_)) {
+        few_.emplace(context, options_, device_);
+        info_.kernels.push_back(
+            fmt::format("up to {} rows: weights read once, as they stand", few_->most_rows()));
+      }
     }
     if (options.precision == Precision::fast && DecodePlan::supports(spec_, options_, device_)) {
       decode_.emplace(spec_, options_, device_, weights_, cache_,
@@ -237,29 +247,22 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
                       scratch_.rope_table.as<float2>(), stream_);
     timer_.lap(Operation::embedding, stream_);
-    const bool tensor_cores = half_.has_value() && rows.rows > 1;
+    if (few_.has_value() && rows.rows <= few_->most_rows()) {
+      few_->run(rows, wanted, stream_);
+      return;
+    }
+    if (wide_.has_value() && rows.rows > 1) {
+      wide_->run(rows, wanted, stream_);
+      return;
+    }
     for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
-      if (tensor_cores) {
-        attention_half(layer, rows);
-        feed_forward_half(layer, rows.rows);
-      } else {
-        attention(layer, rows);
-        feed_forward(layer, rows.rows);
-      }
+      attention(layer, rows);
+      feed_forward(layer, rows.rows);
     }
     if (wanted == 0) return;
     float* const normed = scratch_.normed.as<float>();
     launch_rms_norm(x, weights_.output_norm(), spec_.norm_epsilon, wanted, spec_.dim,
                     upload_.logit_rows(), normed, stream_);
-    // A few rows: reading the head as it stands is less work than unpacking it first.
-    constexpr std::uint32_t kFewRows = 8;
-    if (tensor_cores && wanted > kFewRows) {
-      launch_to_half(normed, wanted, spec_.dim, half_->rows(), stream_);
-      multiply_half(weights_.head(), nullptr, scratch_.logits.as<float>(), spec_.vocab_size, wanted,
-                    false);
-      timer_.lap(Operation::head, stream_);
-      return;
-    }
     multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
              spec_.vocab_size, wanted, false);
     timer_.lap(Operation::head, stream_);
@@ -328,69 +331,6 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     return rows;
   }
 
-  // y (+)= W x + bias for the rows in half_, the matrix unpacked part by part.
-  void multiply_half(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
-                     std::uint32_t rows, bool add) {
-    auto* const unpacked = half_->w.as<__half>();
-    const auto part = static_cast<std::uint32_t>(half_->weight_values / w.cols);
-    for (std::uint32_t first = 0; first < w.rows; first += part) {
-      const std::uint32_t count = std::min(part, w.rows - first);
-      launch_dequantize_to_half(w, first, count, unpacked, stream_);
-      launch_matmul_half({half_->rows(), unpacked, rows, count, w.cols,
-                          bias == nullptr ? nullptr : bias + first, y + first, y_stride, add},
-                         stream_);
-    }
-  }
-
-  void attention_half(std::size_t index, const DeviceBatch& rows) {
-    const DeviceLayer& w = weights_.layers()[index];
-    const AttentionShape shape = attention_shape(spec_.layers[index]);
-    const DeviceCache& cache = cache_.layer(index);
-    float* const qkv = scratch_.qkv.as<float>();
-    float* const attended = scratch_.attended.as<float>();
-    launch_norm_to_half(scratch_.x.as<float>(), w.attention_norm, spec_.norm_epsilon, rows.rows,
-                        spec_.dim, half_->rows(), stream_);
-    timer_.lap(Operation::attention_norm, stream_);
-    const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
-      multiply_half(matrix, bias, qkv + at, shape.row(), rows.rows, false);
-    };
-    project(w.q, w.q_bias, 0);
-    project(w.k, w.k_bias, shape.q_dim());
-    project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
-    timer_.lap(Operation::qkv, stream_);
-    launch_rotate_and_cache(shape,
-                            {w.q_norm, w.k_norm, spec_.norm_epsilon,
-                             scratch_.rope_table.as<float2>(), pairs(), spec_.rope.layout},
-                            rows, qkv, cache, stream_);
-    timer_.lap(Operation::rope_and_cache, stream_);
-    if (tensor_attention_supports(shape, options_.kv)) {
-      launch_attention_half(shape, rows, upload_.tiles(), upload_.tile_count(), qkv, cache,
-                            attended, stream_);
-    } else {
-      launch_attention_f32(shape, rows, qkv, cache, attended, stream_);
-    }
-    timer_.lap(Operation::attention, stream_);
-    launch_to_half(attended, rows.rows, shape.q_dim(), half_->rows(), stream_);
-    multiply_half(w.o, w.o_bias, scratch_.x.as<float>(), spec_.dim, rows.rows, true);
-    timer_.lap(Operation::attention_output, stream_);
-  }
-
-  void feed_forward_half(std::size_t index, std::uint32_t rows) {
-    const DeviceLayer& w = weights_.layers()[index];
-    const std::uint32_t ffn = spec_.layers[index].ffn_dim;
-    float* const gate = scratch_.gate.as<float>();
-    float* const up = scratch_.up.as<float>();
-    launch_norm_to_half(scratch_.x.as<float>(), w.feed_forward_norm, spec_.norm_epsilon, rows,
-                        spec_.dim, half_->rows(), stream_);
-    timer_.lap(Operation::ffn_norm, stream_);
-    multiply_half(w.gate, w.gate_bias, gate, ffn, rows, false);
-    multiply_half(w.up, w.up_bias, up, ffn, rows, false);
-    launch_silu_to_half(gate, up, rows, ffn, half_->rows(), stream_);
-    timer_.lap(Operation::gate_up, stream_);
-    multiply_half(w.down, w.down_bias, scratch_.x.as<float>(), spec_.dim, rows, true);
-    timer_.lap(Operation::down, stream_);
-  }
-
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const DecoderSpec& spec_;
   ExecutorOptions options_;
@@ -403,6 +343,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   std::optional<HalfScratch> half_;
   BatchUpload upload_;
   Chooser chooser_;
+  std::optional<HalfPass> wide_;
+  std::optional<FewRowsPass> few_;
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
   DeviceBuffer inverse_frequencies_;
   std::optional<DecodePlan> decode_;
@@ -444,12 +386,13 @@ bool cuda_available() {
 }
 
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
-  return {cuda::CachePool::bytes(spec, options),
-          cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
-              cuda::Chooser::bytes(spec, options) +
-              (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
-                   ? cuda::HalfScratch::bytes(spec, options)
-                   : 0)};
+  return {
+      cuda::CachePool::bytes(spec, options),
+      cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
+          cuda::Chooser::bytes(spec, options) +
+          (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
+               ? cuda::HalfScratch::bytes(spec, options) + cuda::FewRowsPass::bytes(spec, options)
+               : 0)};
 }
 
 }  // namespace edgerunner

@@ -20,10 +20,13 @@ namespace edgerunner::cuda {
 
 inline constexpr int kHeadsPerPass = 4;  // their sums fill 24 registers
 
+// A barrier of the warps that compute.
+__device__ inline void sync_decoders() { sync_threads(1, kDecodeThreads); }
+
 // Shared memory of an attention phase, in floats.
 struct AttentionShared {
   float* queries;       // [group, head_dim], rotated and scaled
-  float* new_key;       // [head_dim]
+  float* new_key;       // [head_dim]; for the tensor cores, key and value in f16
   float* scratch;       // [kDecodeWarps][kHeadsPerPass][head_dim + 4]
   float2* turns;        // [pairs], cosine and sine of the position
   const PageId* table;  // the first pages of the page table
@@ -163,6 +166,55 @@ __device__ inline void prepare_head(const DecodeParameters& p, const std::uint64
   __syncwarp();
 }
 
+// The same in registers, four values a lane: for the layouts that DecodePlan lets the tensor cores
+// have.
+template <int kDim>
+__device__ inline float4 prepare_quad(const DecodeParameters& p, const std::uint64_t* from,
+                                      std::uint32_t tag, const float* norm, float scale,
+                                      const float2* turns) {
+  const std::uint32_t lane = threadIdx.x & 31;
+  const bool inside = lane * 4 < kDim;
+  float4 by = {scale, scale, scale, scale};
+  if (norm != nullptr && inside) {
+    by = *reinterpret_cast<const float4*>(norm + lane * 4);
+    by = {by.x * scale, by.y * scale, by.z * scale, by.w * scale};
+  }
+  float4 quad[1];
+  receive<1, 128>(from, lane * 4, kDim, tag, quad);
+  float4 x = quad[0];
+  if (norm != nullptr) {
+    const float squares = warp_sum(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w);
+    const float root = rsqrtf(squares / static_cast<float>(kDim) + p.epsilon);
+    x = {x.x * root, x.y * root, x.z * root, x.w * root};
+  }
+  x = {x.x * by.x, x.y * by.y, x.z * by.z, x.w * by.w};
+  if (p.rope_layout == RopeLayout::interleaved) {
+    if (lane * 2 < p.pairs) {
+      const float4 turn = *reinterpret_cast<const float4*>(turns + lane * 2);
+      x = {x.x * turn.x - x.y * turn.y, x.x * turn.y + x.y * turn.x, x.z * turn.z - x.w * turn.w,
+           x.z * turn.w + x.w * turn.z};
+    }
+  } else if (p.pairs != 0) {
+    const std::uint32_t distance = p.pairs / 4;  // in lanes, from a pair's one element to its other
+    constexpr unsigned kAll = 0xFFFFFFFFU;
+    const float4 other = {
+        __shfl_xor_sync(kAll, x.x, distance), __shfl_xor_sync(kAll, x.y, distance),
+        __shfl_xor_sync(kAll, x.z, distance), __shfl_xor_sync(kAll, x.w, distance)};
+    if (lane < 2 * distance) {
+      const auto* const turn =
+          reinterpret_cast<const float4*>(turns + lane * 4 % p.pairs);  // two pairs each
+      const float4 a = turn[0];
+      const float4 b = turn[1];
+      const float sign = lane < distance ? -1.0F : 1.0F;
+      x = {fmaf(x.x, a.x, sign * other.x * a.y), fmaf(x.y, a.z, sign * other.y * a.w),
+           fmaf(x.z, b.x, sign * other.z * b.y), fmaf(x.w, b.z, sign * other.w * b.w)};
+    }
+  }
+  return x;
+}
+
+__device__ inline uint2 to_halves(float4 x) { return {pack_half2(x.x, x.y), pack_half2(x.z, x.w)}; }
+
 template <typename T>
 __device__ inline T to_cache(float x) {
   if constexpr (sizeof(T) == 2) {
@@ -283,31 +335,68 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
     const std::uint32_t first = cut.first(split);
     const std::uint32_t last = cut.last(split);
 
-    __syncthreads();
-    if (warp < group) {
-      float* const to = (kDim != 0 ? s.scratch : s.queries) + warp * dim;
-      prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
-                   shape.scale * 1.44269504F, s.turns, to);
-      if constexpr (kDim != 0) {
-        auto* const halves = reinterpret_cast<__half*>(s.queries) + warp * dim;
-        for (std::uint32_t i = lane; i < dim; i += 32) halves[i] = __float2half_rn(to[i]);
+    // Warps that have positions of this part.
+    constexpr std::uint32_t kRound = 16 * kDecodeWarps;
+    const std::uint32_t active =
+        kDim == 0 || last - first >= kRound ? kDecodeWarps : (last - first + 15) / 16;
+    sync_decoders();
+    [[maybe_unused]] CacheTile<kDim != 0 ? kDim : 64> tile;
+    auto* const halves = reinterpret_cast<__half*>(s.queries);
+    auto* const new_halves = reinterpret_cast<__half*>(s.new_key);
+    const auto head_of = [&] {
+      return CachedHead<decltype(page_of)>{reinterpret_cast<const __half*>(keys),
+                                           reinterpret_cast<const __half*>(values),
+                                           shape.kv_heads,
+                                           kv,
+                                           last,
+                                           position,
+                                           new_halves,
+                                           new_halves + dim,
+                                           page_of};
+    };
+    const std::size_t new_at =
+        ((static_cast<std::size_t>(page_of(position)) * shape.kv_heads + kv) * kPageTokens +
+         position % kPageTokens) *
+        dim;
+    if constexpr (kDim != 0) {
+      if (first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+      if (warp < group) {
+        const float4 x =
+            prepare_quad<kDim>(p, p.qkv + (kv * group + warp) * kDim, tag, layer.weights.q_norm,
+                               shape.scale * 1.44269504F, s.turns);
+        if (lane * 4 < kDim) {
+          *reinterpret_cast<uint2*>(halves + warp * kDim + lane * 4) = to_halves(x);
+        }
+      } else if (last == end && warp < group + 2) {
+        const bool is_key = warp == group;
+        float4 x[1];
+        if (is_key) {
+          x[0] = prepare_quad<kDim>(p, p.qkv + shape.q_dim() + kv * kDim, tag, layer.weights.k_norm,
+                                    1.0F, s.turns);
+        } else {
+          receive<1, 128>(p.qkv + shape.q_dim() + shape.kv_dim() + kv * kDim, lane * 4, kDim, tag,
+                          x);
+        }
+        if (lane * 4 < kDim) {
+          const uint2 packed = to_halves(x[0]);
+          *reinterpret_cast<uint2*>(new_halves + (is_key ? 0 : kDim) + lane * 4) = packed;
+          *reinterpret_cast<uint2*>((is_key ? keys : values) + new_at + lane * 4) = packed;
+        }
       }
+    } else if (warp < group) {
+      prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
+                   shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
     } else if (last == end && warp < group + 2) {
-      const bool is_key = warp == group;
-      const std::size_t at =
-          ((static_cast<std::size_t>(page_of(position)) * shape.kv_heads + kv) * kPageTokens +
-           position % kPageTokens) *
-          dim;
-      if (is_key) {
+      if (warp == group) {
         prepare_head(p, p.qkv + shape.q_dim() + kv * dim, tag, layer.weights.k_norm, dim, 1.0F,
                      s.turns, s.new_key);
-        for (std::uint32_t i = lane; i < dim; i += 32) keys[at + i] = to_cache<T>(s.new_key[i]);
+        for (std::uint32_t i = lane; i < dim; i += 32) keys[new_at + i] = to_cache<T>(s.new_key[i]);
       } else {
         const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
         float4 x[1];
         receive<1, 128>(from, lane * 4, dim, tag, x);
         if (lane * 4 < dim) {
-          T* const to = values + at + lane * 4;
+          T* const to = values + new_at + lane * 4;
           to[0] = to_cache<T>(x[0].x);
           to[1] = to_cache<T>(x[0].y);
           to[2] = to_cache<T>(x[0].z);
@@ -315,28 +404,30 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
         }
       }
     }
-    __syncthreads();
+    sync_decoders();
 
     for (std::uint32_t h0 = 0; h0 < group; h0 += kPassHeads) {
       if constexpr (kDim != 0) {
-        attend_on_tensor_cores<kDim>(reinterpret_cast<const __half*>(s.queries), s.scratch,
-                                     scratch_heads, keys, values, shape.kv_heads, kv, first, last,
-                                     group, h0, page_of);
+        if (h0 != 0 && first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+        if (warp < active) {
+          attend_on_tensor_cores<kDim>(halves, s.scratch, scratch_heads, head_of(),
+                                       first + warp * 16, tile, group, h0);
+        }
       } else {
         attend_plainly<T>(s, keys, values, shape, kv, first, last, group, h0, page_of);
       }
-      __syncthreads();
+      sync_decoders();
       const std::uint32_t heads = group - h0 < kPassHeads ? group - h0 : kPassHeads;
       for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
         const std::uint32_t h = o / dim;
         const std::uint32_t i = o - h * dim;
         float peak = -FLT_MAX;
-        for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+        for (std::uint32_t w = 0; w < active; ++w) {
           peak = fmaxf(peak, s.scratch[(w * scratch_heads + h) * (dim + 4) + dim]);
         }
         float total = 0;
         float sum = 0;
-        for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+        for (std::uint32_t w = 0; w < active; ++w) {
           const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
           const float weight = exp2f(from[dim] - peak);
           total = fmaf(weight, from[dim + 1], total);
@@ -353,7 +444,7 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
           }
         }
       }
-      __syncthreads();
+      sync_decoders();
     }
 
     if (splits == 1) continue;
@@ -362,7 +453,7 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
       __threadfence();
       *s.flag = fetch_add_acq_rel(p.counters + 1 + kv, 1) == splits - 1;
     }
-    __syncthreads();
+    sync_decoders();
     if (*s.flag == 0) continue;
     if (threadIdx.x == 0) p.counters[1 + kv] = 0;
     for (std::uint32_t o = threadIdx.x; o < group * dim; o += kDecodeThreads) {

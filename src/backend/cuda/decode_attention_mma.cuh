@@ -19,73 +19,129 @@
 
 namespace edgerunner::cuda {
 
-// This warp's positions in [first, last) of one kv head, every 16 * kDecodeWarps of them, for the
-// heads [h0, h0 + 8) of a group; leaves sum, peak and total of each head in
-// scratch [kDecodeWarps][scratch_heads][kDim + 4].
-template <int kDim, typename PageOf>
-__device__ inline void attend_on_tensor_cores(const __half* queries, float* scratch,
-                                              std::uint32_t scratch_heads, const __half* keys,
-                                              const __half* values, std::uint32_t kv_heads,
-                                              std::uint32_t kv, std::uint32_t first,
-                                              std::uint32_t last, std::uint32_t group,
-                                              std::uint32_t h0, const PageOf& page_of) {
-  static_assert(kDim % 64 == 0);
-  constexpr int kChunks = kDim / 32;  // of 16 bytes that a lane reads of a key
-  constexpr int kTiles = kDim / 16;   // of 16 output dimensions
-  constexpr int kPieces = kDim / 64;  // of 16 bytes that a lane reads of a value
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x & 31;
-  const std::uint32_t row = lane >> 2;  // a position of the tile, or a head
-  const std::uint32_t column = lane & 3;
-  const auto offset = [&](std::uint32_t t) {
+// Where the cached keys and values of one kv head lie, and the new position's, which are still on
+// their way to the cache.
+template <typename PageOf>
+struct CachedHead {
+  const __half* keys;
+  const __half* values;
+  std::uint32_t kv_heads;
+  std::uint32_t kv;
+  std::uint32_t last;  // past the last position to read
+  std::uint32_t position;
+  const __half* new_key;    // [head_dim], in shared memory
+  const __half* new_value;  // [head_dim]
+  PageOf page_of;
+
+  __device__ std::size_t offset(std::uint32_t t, std::uint32_t dim) const {
     return ((static_cast<std::size_t>(page_of(t)) * kv_heads + kv) * kPageTokens +
             t % kPageTokens) *
-           kDim;
-  };
+           dim;
+  }
+};
+
+// What a lane holds of sixteen positions' keys and the first pieces of their values. Loaded before
+// the queries are known, so that the trip to the L2 is over when they come.
+template <int kDim>
+struct CacheTile {
+  static constexpr int kChunks = kDim / 32;  // of 16 bytes that a lane reads of a key
+  static constexpr int kPieces = kDim / 64;  // of 16 bytes that a lane reads of a value
+
+  uint4 key[2][kChunks];  // of positions row, row + 8 of the tile
+  uint4 value[4];         // of positions 2 column, 2 column + 1, and both + 8
+
+  __device__ static std::uint32_t row() { return (threadIdx.x & 31) >> 2; }
+  __device__ static std::uint32_t column() { return threadIdx.x & 3; }
+  __device__ static std::uint32_t value_position(int r) {
+    return 2 * column() + (r & 1) + 8 * (r >> 1);
+  }
+
+  template <typename Head>
+  __device__ void load(const Head& head, std::uint32_t base) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::uint32_t t = base + row() + 8 * r;
+      const bool used = t < head.last && t != head.position;
+      const __half* const from = head.keys + (used ? head.offset(t, kDim) : 0) + 8 * column();
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        key[r][c] =
+            used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
+      }
+    }
+    load_values(head, base, 0);
+  }
+  template <typename Head>
+  __device__ void load_values(const Head& head, std::uint32_t base, int piece) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const std::uint32_t t = base + value_position(r);
+      const bool used = t < head.last && t != head.position;
+      const __half* const from =
+          head.values + (used ? head.offset(t, kDim) : 0) + row() * (kDim / 8) + 8 * piece;
+      value[r] = used ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+    }
+  }
+  // Puts the new position in its place, once it stands in shared memory.
+  template <typename Head>
+  __device__ void patch_keys(const Head& head, std::uint32_t base) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (base + row() + 8 * r != head.position || head.position >= head.last) continue;
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        key[r][c] = *reinterpret_cast<const uint4*>(head.new_key + 8 * column() + 32 * c);
+      }
+    }
+  }
+  template <typename Head>
+  __device__ void patch_values(const Head& head, std::uint32_t base, int piece) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      if (base + value_position(r) != head.position || head.position >= head.last) continue;
+      value[r] = *reinterpret_cast<const uint4*>(head.new_value + row() * (kDim / 8) + 8 * piece);
+    }
+  }
+};
+
+// This warp's positions from `base` on, every 16 * kDecodeWarps of them, the first of them in
+// `cached`, for the heads [h0, h0 + 8) of a group; leaves sum, peak and total of each head in
+// scratch [kDecodeWarps][scratch_heads][kDim + 4].
+template <int kDim, typename Head>
+__device__ inline void attend_on_tensor_cores(const __half* queries, float* scratch,
+                                              std::uint32_t scratch_heads, const Head& head,
+                                              std::uint32_t base, CacheTile<kDim>& cached,
+                                              std::uint32_t group, std::uint32_t h0) {
+  static_assert(kDim % 64 == 0);
+  using Tile = CacheTile<kDim>;
+  constexpr int kTiles = kDim / 16;  // of 16 output dimensions
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t row = Tile::row();  // a position of the tile, or a head
+  const std::uint32_t column = Tile::column();
 
   float sum[kTiles][4] = {};
   float peak[2] = {-FLT_MAX, -FLT_MAX};  // of heads 2 * column and 2 * column + 1
   float total[2] = {0, 0};               // of this lane's positions alone
-  for (std::uint32_t base = first + warp * 16; base < last; base += kDecodeWarps * 16) {
-    uint4 value[4];  // a piece of positions 2 column, 2 column + 1, and both + 8
-    const auto load_piece = [&](int piece) {
+  while (base < head.last) {
+    cached.patch_keys(head, base);
+    // Two sums, so that a product doesn't wait for the one before: (row, 2 column), (row, + 1),
+    // (row + 8, ...).
+    float score[4] = {0, 0, 0, 0};
+    float other[4] = {0, 0, 0, 0};
 #pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        const std::uint32_t t = base + 2 * column + (r & 1) + 8 * (r >> 1);
-        const bool used = t < last;
-        const __half* const from = values + (used ? offset(t) : 0) + row * (kDim / 8) + 8 * piece;
-        value[r] = used ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
-      }
-    };
-    load_piece(0);
-
-    float score[4] = {0, 0, 0, 0};  // (row, 2 column), (row, + 1), (row + 8, ...)
-                                    // Two chunks of a key at a time: registers are short.
-#pragma unroll
-    for (int half = 0; half < kChunks / 2; ++half) {
-      uint4 key[2][2];  // of positions row, row + 8
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const std::uint32_t t = base + row + 8 * r;
-        const bool used = t < last;
-        const __half* const from = keys + (used ? offset(t) : 0) + 64 * half + 8 * column;
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          key[r][c] =
-              used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
-        }
-      }
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        // Queries lie as f16 in the order of their dimensions; this lane's head is `row`.
-        const uint4 q = *reinterpret_cast<const uint4*>(queries + (h0 + row) * kDim + 64 * half +
-                                                        32 * c + 8 * column);
-        mma_f16(score, key[0][c].x, key[1][c].x, key[0][c].y, key[1][c].y, q.x, q.y);
-        mma_f16(score, key[0][c].z, key[1][c].z, key[0][c].w, key[1][c].w, q.z, q.w);
-      }
+    for (int c = 0; c < Tile::kChunks; ++c) {
+      // Queries lie as f16 in the order of their dimensions; this lane's head is `row`.
+      const uint4 q =
+          *reinterpret_cast<const uint4*>(queries + (h0 + row) * kDim + 32 * c + 8 * column);
+      mma_f16(score, cached.key[0][c].x, cached.key[1][c].x, cached.key[0][c].y, cached.key[1][c].y,
+              q.x, q.y);
+      mma_f16(other, cached.key[0][c].z, cached.key[1][c].z, cached.key[0][c].w, cached.key[1][c].w,
+              q.z, q.w);
     }
-    if (base + row >= last) score[0] = score[1] = -FLT_MAX;
-    if (base + row + 8 >= last) score[2] = score[3] = -FLT_MAX;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) score[i] += other[i];
+    if (base + row >= head.last) score[0] = score[1] = -FLT_MAX;
+    if (base + row + 8 >= head.last) score[2] = score[3] = -FLT_MAX;
     float weight[4];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -110,12 +166,13 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
     const std::uint32_t p1 = transpose_8x8(pack_half2(weight[2], weight[3]));
     // Rows `row` and `row + 8` of output tile i are dimensions row * kDim / 8 + 2 i and + 2 i + 1.
 #pragma unroll
-    for (int piece = 0; piece < kPieces; ++piece) {
-      if (piece > 0) load_piece(piece);
+    for (int piece = 0; piece < Tile::kPieces; ++piece) {
+      if (piece > 0) cached.load_values(head, base, piece);
+      cached.patch_values(head, base, piece);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const auto word = [&](int r) {
-          const uint4& v = value[r];
+          const uint4& v = cached.value[r];
           return i == 0 ? v.x : (i == 1 ? v.y : (i == 2 ? v.z : v.w));
         };
         mma_f16(sum[4 * piece + i], __byte_perm(word(0), word(1), 0x5410),
@@ -123,6 +180,8 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
                 __byte_perm(word(2), word(3), 0x7632), p0, p1);
       }
     }
+    base += kDecodeWarps * 16;
+    if (base < head.last) cached.load(head, base);
   }
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
@@ -130,9 +189,9 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
     for (int distance = 4; distance < 32; distance *= 2) {
       total[h] += __shfl_xor_sync(0xFFFFFFFFU, total[h], distance);
     }
-    const std::uint32_t head = 2 * column + h;
-    if (h0 + head >= group) continue;
-    float* const to = scratch + (warp * scratch_heads + head) * (kDim + 4);
+    const std::uint32_t of_group = 2 * column + h;
+    if (h0 + of_group >= group) continue;
+    float* const to = scratch + (warp * scratch_heads + of_group) * (kDim + 4);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       *reinterpret_cast<float2*>(to + row * (kDim / 8) + 2 * tile) = {sum[tile][h],

@@ -1,6 +1,7 @@
 #include "backend/cuda/decode_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace edgerunner::cuda {
 namespace {
@@ -34,7 +35,11 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
     p.mma_head_dim =
         &layer == &spec.layers.front() || p.mma_head_dim == layer.head_dim ? layer.head_dim : 0;
   }
-  if (options.kv != KvPrecision::f16 || (p.mma_head_dim != 64 && p.mma_head_dim != 128)) {
+  // Halves of a head's pairs must be whole lanes of four, a power of two of them, apart.
+  const bool rotates_in_registers = spec.rope.layout == RopeLayout::interleaved || p.pairs == 0 ||
+                                    (p.pairs >= 4 && std::has_single_bit(p.pairs));
+  if (options.kv != KvPrecision::f16 || !rotates_in_registers ||
+      (p.mma_head_dim != 64 && p.mma_head_dim != 128)) {
     p.mma_head_dim = 0;
   }
   p.epsilon = spec.norm_epsilon;
@@ -54,6 +59,7 @@ bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& option
   // Every block must have a row of every matrix: see published.cuh.
   const auto blocks = static_cast<std::uint32_t>(device.multiprocessors);
   if (spec.dim < blocks || spec.vocab_size < blocks) return false;
+  if (spec.dim > kResidualRows * kDecodeWarps * blocks) return false;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.ffn_dim < blocks || attention_shape(layer).row() < blocks) return false;
     if (layer.head_dim % 8 != 0 || layer.head_dim > 128 || layer.ffn_dim % 32 != 0 ||
@@ -139,16 +145,15 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   p.stage_bytes = (stage + 127) / 128 * 128;
   const auto room =
       static_cast<std::uint32_t>(device.shared_bytes_per_block) - decode_shared_map(p).ring;
-  // The barriers stand beside the stages. More than twelve stages hide nothing more.
-  p.stages =
-      std::min<std::uint32_t>(12, room / (kDecodeWarps * (p.stage_bytes + sizeof(std::uint64_t))));
+  // Two barriers a stage. More than twelve stages hide nothing more.
+  const std::uint32_t stage_and_barriers = p.stage_bytes + 2 * std::uint32_t{sizeof(std::uint64_t)};
+  p.stages = std::min<std::uint32_t>(12, room / (kDecodeWarps * stage_and_barriers));
   p.map = decode_shared_map(p);
-  shared_bytes_ =
-      p.map.ring + p.stages * kDecodeWarps * (p.stage_bytes + std::uint32_t{sizeof(std::uint64_t)});
+  shared_bytes_ = p.map.ring + p.stages * kDecodeWarps * stage_and_barriers;
 }
 
 void DecodePlan::launch(const DecodeIo& io, cudaStream_t stream) const {
-  launch_decode(parameters_, io, kv_, blocks_, shared_bytes_, stream);
+  launch_decode(parameters_, io, {kv_, blocks_, shared_bytes_, stream});
   check(cudaGetLastError(), "starting the decode kernel");
 }
 

@@ -11,7 +11,7 @@
 namespace edgerunner::cuda {
 
 // One layer as the decode kernel sees it.
-struct DecodeLayer {
+struct alignas(16) DecodeLayer {
   DeviceLayer weights;
   AttentionShape shape;
   DeviceCache cache;
@@ -52,8 +52,9 @@ inline constexpr std::uint32_t kTimelinePoints = 8;
 struct SharedMap {
   std::uint32_t scales = 0, sums = 0;      // of the quantised vector, whose codes are at 0
   std::uint32_t new_key = 0, scratch = 0;  // attention's, over the same bytes; queries at 0
-  std::uint32_t turns = 0, table = 0, matrices = 0, layers = 0, cursors = 0, reduce = 0;
-  std::uint32_t ring = 0, full = 0;  // stages of all warps, and their barriers
+  std::uint32_t turns = 0, table = 0, matrices = 0, layers = 0, reduce = 0;
+  std::uint32_t residual = 0;        // [kResidualRows][kDecodeWarps], of the warps' own rows
+  std::uint32_t ring = 0, full = 0;  // stages of all warps, and their barriers: full, then empty
 };
 
 constexpr std::uint64_t type_bit(ElementType type) {
@@ -127,13 +128,28 @@ class DecodePlan {
 };
 
 // decode_kernel.cu
+struct DecodeLaunch {
+  KvPrecision kv;
+  std::uint32_t blocks;
+  std::uint32_t shared_bytes;
+  cudaStream_t stream;
+};
 SharedMap decode_shared_map(const DecodeParameters& parameters);
-void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, KvPrecision kv,
-                   std::uint32_t blocks, std::uint32_t shared_bytes, cudaStream_t stream);
+void launch_decode(const DecodeParameters& parameters, const DecodeIo& io, const DecodeLaunch& how);
+// The kernels for weights that are all Q8_0, all Q4_K and Q6_K, or anything: each takes minutes to
+// compile.
+void launch_decode_q8_0(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
+void launch_decode_k_quants(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
+void launch_decode_any(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
 
-// Threads of a block of the decode kernel. Sixteen warps: enough rows in flight to hide the latency
-// of a row's sums, and the fastest exchange of a vector that a block of this size reaches.
+// Threads that compute in a block of the decode kernel; another warp requests weights. Sixteen
+// warps: enough rows in flight to hide the latency of a row's sums, and the fastest exchange of a
+// vector that a block of this size reaches.
 inline constexpr std::uint32_t kDecodeThreads = 512;
 inline constexpr std::uint32_t kDecodeWarps = kDecodeThreads / 32;
+// A whole warpgroup more, since registers are handed over by warpgroups.
+inline constexpr std::uint32_t kDecodeLaunchThreads = kDecodeThreads + 128;
+// Most rows of the residual that a warp computes.
+inline constexpr std::uint32_t kResidualRows = 8;
 
 }  // namespace edgerunner::cuda

@@ -5,141 +5,183 @@
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/ptx.cuh"
 
-// The order in which a warp of the decode kernel reads its weights, and the ring in shared memory
-// that they arrive in. The order depends on the model alone, so a warp asks for the rows of the
-// phases to come while it still waits for this phase's activations: the memory stays busy while
-// blocks wait for each other.
+// The order in which the warps of the decode kernel read their weights, and the rings in shared
+// memory, one a warp, that the weights arrive in. The order depends on the model alone, so one warp
+// that does nothing else asks for the rows of the phases to come while the others still wait for
+// this phase's activations: the memory stays busy while blocks wait for each other.
+//
+// Rows are dealt to warps one at a time, block by block, so that every multiprocessor gets the same
+// number of rows of every matrix, give or take one. A warp takes two rows at once where it can,
+// whose segments come in turn: what it reads of the activations serves both. Phases of a layer: q,
+// k, v; o; gate and up, a row of each; down. After the layers comes the head.
 
 namespace edgerunner::cuda {
 
-// Where a warp's next request begins. In shared memory, used by one lane: registers are short, and
-// what spills from them would miss the little L1 that the ring leaves.
-struct alignas(16) StreamCursor {
-  const std::uint8_t* at;
-  std::uint32_t remaining;  // bytes of the row; 0: nothing left to ask for
-  std::uint32_t segment;    // bytes of a whole segment
-  std::uint32_t table;      // index of the layer's first matrix
-  std::uint32_t row;
-  std::uint32_t phase;
-  std::uint32_t second;  // of the two rows of a feed-forward output
-};
-
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Rows are dealt to warps one at a time, block by block, so that every multiprocessor gets the same
-// number of rows of every matrix, give or take one. Phases of a layer: q, k, v as one matrix; o;
-// gate and up, a row of each in turn; down. After the layers comes the head.
-class WeightStream {
+__device__ inline std::uint32_t row_step() { return gridDim.x * kDecodeWarps; }
+__device__ inline std::uint32_t first_row(std::uint32_t warp) {
+  return warp * gridDim.x + blockIdx.x;
+}
+
+// A ring's stages and barriers: `full` tells the reader that a stage has arrived, `empty` the
+// requester that it has been read.
+class Ring {
  public:
-  __device__ WeightStream(const DecodeParameters& p, bool with_head, std::uint8_t* shared)
-      : p_(p), shared_(shared), with_head_(with_head) {}
+  __device__ Ring(const DecodeParameters& p, std::uint8_t* shared, std::uint32_t warp)
+      : p_(p),
+        stages_(shared + p.map.ring + warp * p.stages * p.stage_bytes),
+        full_(reinterpret_cast<std::uint64_t*>(shared + p.map.full) + warp * p.stages) {}
 
-  __device__ void start() {
-    if (lane() == 0) {
-      StreamCursor& c = cursor();
-      c = {nullptr, 0, 0, 0, first_row(), 0, 0};
-      find_row(c);
-    }
-    for (std::uint32_t stage = 0; stage < p_.stages; ++stage) request(stage);
+  __device__ std::uint8_t* stage(std::uint32_t i) const { return stages_ + i * p_.stage_bytes; }
+  __device__ std::uint64_t* full(std::uint32_t i) const { return full_ + i; }
+  __device__ std::uint64_t* empty(std::uint32_t i) const {
+    return full_ + kDecodeWarps * p_.stages + i;
   }
-
-  // The next segment of this warp, once it has arrived. Every lane calls it.
-  __device__ const std::uint8_t* wait() const {
-    mbarrier_wait(full(stage_), parity_);
-    return ring(stage_);
-  }
-
-  // Gives the segment's room to the next request.
-  __device__ void release() {
-    __syncwarp();
-    request(stage_);
-    if (++stage_ == p_.stages) {
-      stage_ = 0;
-      parity_ ^= 1U;
+  // Steps to the next stage; the parity of its phases turns with every round.
+  __device__ void advance(std::uint32_t& i, std::uint32_t& parity) const {
+    if (++i == p_.stages) {
+      i = 0;
+      parity ^= 1U;
     }
   }
-
-  __device__ static std::uint32_t first_row() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
-  __device__ static std::uint32_t row_step() { return gridDim.x * kDecodeWarps; }
 
  private:
-  __device__ static std::uint32_t lane() { return threadIdx.x & 31; }
-  __device__ std::uint32_t slot(std::uint32_t stage) const {
-    return threadIdx.x / 32 * p_.stages + stage;
+  const DecodeParameters& p_;
+  std::uint8_t* stages_;
+  std::uint64_t* full_;
+};
+
+// The reading end of a warp's ring. Every lane calls.
+class WeightStream {
+ public:
+  __device__ WeightStream(const DecodeParameters& p, std::uint8_t* shared)
+      : ring_(p, shared, threadIdx.x / 32) {}
+
+  // The next segment, once it has arrived.
+  __device__ const std::uint8_t* take() {
+    mbarrier_wait(ring_.full(next_), parity_);
+    const std::uint8_t* const segment = ring_.stage(next_);
+    ring_.advance(next_, parity_);
+    return segment;
   }
-  __device__ std::uint64_t* full(std::uint32_t stage) const {
-    return reinterpret_cast<std::uint64_t*>(shared_ + p_.map.full) + slot(stage);
-  }
-  __device__ std::uint8_t* ring(std::uint32_t stage) const {
-    return shared_ + p_.map.ring + slot(stage) * p_.stage_bytes;
-  }
-  __device__ StreamCursor& cursor() const {
-    return reinterpret_cast<StreamCursor*>(shared_ + p_.map.cursors)[threadIdx.x / 32];
+  // Gives back the room of the oldest segment taken; the warp has read it.
+  __device__ void give_back() {
+    if ((threadIdx.x & 31) == 0) mbarrier_arrive(ring_.empty(oldest_));
+    std::uint32_t unused = 0;
+    ring_.advance(oldest_, unused);
   }
 
-  __device__ void request(std::uint32_t stage) const {
-    if (lane() != 0) return;
-    StreamCursor& c = cursor();
-    const std::uint32_t remaining = c.remaining;
-    if (remaining == 0) return;
-    const std::uint8_t* const at = c.at;
-    const std::uint32_t bytes = remaining < c.segment ? remaining : c.segment;
-    mbarrier_expect(full(stage), bytes);
-    bulk_copy(ring(stage), at, bytes, full(stage));
-    if (remaining != bytes) {
-      c.at = at + bytes;
-      c.remaining = remaining - bytes;
-      return;
-    }
-    if (c.phase == 2 && c.second == 0) {
-      c.second = 1;
-    } else {
-      c.second = 0;
-      c.row += row_step();
-    }
-    find_row(c);
-  }
+ private:
+  Ring ring_;
+  std::uint32_t next_ = 0;
+  std::uint32_t oldest_ = 0;
+  std::uint32_t parity_ = 0;
+};
 
-  __device__ static void begin_row(StreamCursor& c, const StreamMatrix& matrix, std::uint32_t row) {
-    c.at = matrix.data + static_cast<std::size_t>(row) * matrix.row_bytes;
-    c.remaining = matrix.row_bytes;
-    c.segment = matrix.segment_bytes;
-  }
+// The requesting end of all rings: lane i serves warp i's.
+class WeightRequests {
+ public:
+  __device__ WeightRequests(const DecodeParameters& p, bool with_head, std::uint8_t* shared)
+      : p_(p),
+        with_head_(with_head),
+        matrices_(reinterpret_cast<const StreamMatrix*>(shared + p.map.matrices)),
+        warp_(threadIdx.x & 31),
+        ring_(p, shared, warp_ < kDecodeWarps ? warp_ : 0) {}
 
-  // Positions the cursor on its row of the phase, or on the first row of a later one.
-  __device__ void find_row(StreamCursor& c) const {
-    c.remaining = 0;
-    for (;;) {
-      const StreamMatrix* const table =
-          reinterpret_cast<const StreamMatrix*>(shared_ + p_.map.matrices) + c.table;
-      if (c.table == p_.layer_count * kLayerMatrices) {
-        if (with_head_ && c.row < table->rows) begin_row(c, *table, c.row);
-        return;
+  __device__ void run() {
+    row_ = first_row(warp_);
+    bool busy = warp_ < kDecodeWarps && find();
+    std::uint32_t stage = 0;
+    std::uint32_t parity = 1;  // of a fresh barrier's phase before the first: complete
+    while (__any_sync(0xFFFFFFFFU, busy)) {
+      const bool free = busy && mbarrier_test(ring_.empty(stage), parity);
+      if (free) {
+        const std::uint32_t bytes = remaining_ < segment_ ? remaining_ : segment_;
+        mbarrier_expect(ring_.full(stage), bytes);
+        bulk_copy(ring_.stage(stage), second_turn_ ? b_ : a_, bytes, ring_.full(stage));
+        ring_.advance(stage, parity);
+        busy = next(bytes);
       }
-      if (c.phase == 0) {
-        std::uint32_t row = c.row;
+      // Segments last a microsecond: looking less often leaves the others their issue slots.
+      if (!__any_sync(0xFFFFFFFFU, free)) __nanosleep(40);
+    }
+  }
+
+ private:
+  // Steps past the request just made; false where it was the last.
+  __device__ bool next(std::uint32_t bytes) {
+    if (two_ && !second_turn_) {
+      second_turn_ = true;
+      return true;
+    }
+    second_turn_ = false;
+    remaining_ -= bytes;
+    if (remaining_ != 0) {
+      a_ += bytes;
+      b_ += bytes;
+      return true;
+    }
+    row_ += two_ && phase_ != 2 ? 2 * row_step() : row_step();
+    return find();
+  }
+
+  __device__ bool begin(const StreamMatrix& matrix, std::uint32_t row) {
+    a_ = matrix.data + static_cast<std::size_t>(row) * matrix.row_bytes;
+    two_ = row + row_step() < matrix.rows;
+    b_ = a_ + static_cast<std::size_t>(row_step()) * matrix.row_bytes;
+    remaining_ = matrix.row_bytes;
+    segment_ = matrix.segment_bytes;
+    return true;
+  }
+
+  // Begins the row row_ of the phase, or the first row of a later phase; false where none is left.
+  __device__ bool find() {
+    for (;;) {
+      const StreamMatrix* const table = matrices_ + table_;
+      if (table_ == p_.layer_count * kLayerMatrices) {
+        return with_head_ && row_ < table->rows && begin(*table, row_);
+      }
+      if (phase_ == 0) {
+        std::uint32_t row = row_;
 #pragma unroll 1
         for (int m = 0; m < 3; ++m) {
-          if (row < table[m].rows) return begin_row(c, table[m], row);
+          if (row < table[m].rows) return begin(table[m], row);
           row -= table[m].rows;
         }
+      } else if (phase_ == 2) {
+        if (row_ < table[4].rows) {
+          begin(table[4], row_);
+          two_ = true;
+          b_ = table[5].data + static_cast<std::size_t>(row_) * table[5].row_bytes;
+          return true;
+        }
       } else {
-        const StreamMatrix& matrix = table[c.phase == 1 ? 3 : (c.phase == 2 ? 4 + c.second : 6)];
-        if (c.row < matrix.rows) return begin_row(c, matrix, c.row);
+        const StreamMatrix& matrix = table[phase_ == 1 ? 3 : 6];
+        if (row_ < matrix.rows) return begin(matrix, row_);
       }
-      c.row = first_row();
-      if (++c.phase == 4) {
-        c.phase = 0;
-        c.table += kLayerMatrices;
+      row_ = first_row(warp_);
+      if (++phase_ == 4) {
+        phase_ = 0;
+        table_ += kLayerMatrices;
       }
     }
   }
 
   const DecodeParameters& p_;
-  std::uint8_t* shared_;
-  bool with_head_;
-  std::uint32_t stage_ = 0;
-  std::uint32_t parity_ = 0;
+  const bool with_head_;
+  const StreamMatrix* const matrices_;
+  const std::uint32_t warp_;
+  const Ring ring_;
+  const std::uint8_t* a_ = nullptr;  // the next segment of each of the two rows
+  const std::uint8_t* b_ = nullptr;
+  std::uint32_t remaining_ = 0;  // bytes of either row
+  std::uint32_t segment_ = 0;    // bytes of a whole segment
+  std::uint32_t table_ = 0;      // index of the layer's first matrix
+  std::uint32_t row_ = 0;
+  std::uint32_t phase_ = 0;
+  bool two_ = false;
+  bool second_turn_ = false;
 };
 
 #endif

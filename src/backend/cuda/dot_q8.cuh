@@ -41,73 +41,106 @@ __device__ inline uint4 load16(const void* p) { return *static_cast<const uint4*
 
 constexpr std::uint32_t kLowNibbles = 0x0F0F0F0FU;
 
-// This lane's share of the product with a segment of `elements` elements; x begins at the segment's
-// first column. Specialised for the types that models are shipped in.
-template <ElementType T>
-__device__ inline float lane_dot(const std::uint8_t* seg, int elements, const QuantizedVector& x,
-                                 int lane) {
+// Unsigned bytes times signed ones.
+__device__ inline int dot4_unsigned(std::uint32_t a, std::uint32_t b, int sum) {
+  int result;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  return result;
+}
+__device__ inline int dot16_unsigned(uint4 a, uint4 b) {
+  return dot4_unsigned(
+      a.x, b.x, dot4_unsigned(a.y, b.y, dot4_unsigned(a.z, b.z, dot4_unsigned(a.w, b.w, 0))));
+}
+
+// This lane's shares of the products with a segment of each of kRows rows, added to `sums`. All
+// segments are of `elements` elements, and x begins at their first column: what is read of it
+// serves all rows. Specialised for the types that models are shipped in.
+template <ElementType T, int kRows>
+__device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int elements,
+                                const QuantizedVector& x, int lane, float (&sums)[kRows]) {
   constexpr int kBlock = static_cast<int>(layout(T).block_length);
   const int n = elements / kBlock;
-  float sum = 0;
   if constexpr (T == ElementType::q8_0) {
 #pragma unroll 4
     for (int c = lane; c < 2 * n; c += 32) {  // 16 bytes: half a block
-      const int dot = dot16(load16(seg + 16 * c), load16(x.codes + 16 * c));
-      const float scale = half_at(seg + 32 * n + 2 * (c >> 1)) * x.scales[c >> 1];
-      sum = fmaf(scale, static_cast<float>(dot), sum);
+      const uint4 codes = load16(x.codes + 16 * c);
+      const float x_scale = x.scales[c >> 1];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const int dot = dot16(load16(segs[r] + 16 * c), codes);
+        const float scale = half_at(segs[r] + 32 * n + 2 * (c >> 1)) * x_scale;
+        sums[r] = fmaf(scale, static_cast<float>(dot), sums[r]);
+      }
     }
   } else if constexpr (T == ElementType::q4_0 || T == ElementType::q4_1) {
 #pragma unroll 4
     for (int b = lane; b < n; b += 32) {
-      const uint4 q = load16(seg + 16 * b);
-      const int dot = dot16(q & kLowNibbles, load16(x.codes + 32 * b)) +
-                      dot16((q >> 4) & kLowNibbles, load16(x.codes + 32 * b + 16));
+      const uint4 first = load16(x.codes + 32 * b);
+      const uint4 second = load16(x.codes + 32 * b + 16);
       const float total = x.sums[2 * b] + x.sums[2 * b + 1];
-      const float product = x.scales[b] * static_cast<float>(dot);
-      if constexpr (T == ElementType::q4_0) {
-        sum = fmaf(half_at(seg + 16 * n + 2 * b), product - 8.0F * total, sum);
-      } else {
-        const float2 dm = __half22float2(*reinterpret_cast<const __half2*>(seg + 16 * n + 4 * b));
-        sum = fmaf(dm.x, product, fmaf(dm.y, total, sum));
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const uint4 q = load16(segs[r] + 16 * b);
+        const int dot = dot16(q & kLowNibbles, first) + dot16((q >> 4) & kLowNibbles, second);
+        const float product = x.scales[b] * static_cast<float>(dot);
+        if constexpr (T == ElementType::q4_0) {
+          sums[r] = fmaf(half_at(segs[r] + 16 * n + 2 * b), product - 8.0F * total, sums[r]);
+        } else {
+          const float2 dm =
+              __half22float2(*reinterpret_cast<const __half2*>(segs[r] + 16 * n + 4 * b));
+          sums[r] = fmaf(dm.x, product, fmaf(dm.y, total, sums[r]));
+        }
       }
     }
   } else if constexpr (T == ElementType::q4_k || T == ElementType::q5_k) {
     constexpr bool kFive = T == ElementType::q5_k;
+    // 16 bytes: parts of two neighbouring sub-blocks. A lane's place in its block is always the
+    // same.
+    const int g = (lane >> 1) & 3;
+    const int h = lane & 1;
+    const int shift = 16 * (g & 1);
 #pragma unroll 2
-    for (int c = lane; c < 8 * n; c += 32) {  // 16 bytes: parts of two neighbouring sub-blocks
+    for (int c = lane; c < 8 * n; c += 32) {
       const int b = c >> 3;
-      const int g = (c >> 1) & 3;
-      const int h = c & 1;
       const int first = 256 * b + 64 * g + 16 * h;
-      const uint4 q = load16(seg + 16 * c);
-      uint4 low = q & kLowNibbles;
-      uint4 high = (q >> 4) & kLowNibbles;
-      if constexpr (kFive) {
-        const uint4 fifth = load16(seg + 128 * n + 32 * b + 16 * h) >> (2 * g);
-        low = low | ((fifth & 0x01010101U) << 4);
-        high = high | (((fifth >> 1) & 0x01010101U) << 4);
+      const uint4 x_low = load16(x.codes + first);
+      const uint4 x_high = load16(x.codes + first + 32);
+      const float2 x_scale = *reinterpret_cast<const float2*>(x.scales + (first >> 5));
+      const float x_sum_low = x.sums[first >> 4];
+      const float x_sum_high = x.sums[(first >> 4) + 2];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const uint4 q = load16(segs[r] + 16 * c);
+        int dot_low;
+        float dot_high;
+        if constexpr (kFive) {
+          const uint4 fifth = load16(segs[r] + 128 * n + 32 * b + 16 * h) >> (2 * g);
+          const uint4 low = (q & kLowNibbles) | ((fifth & 0x01010101U) << 4);
+          const uint4 high = ((q >> 4) & kLowNibbles) | (((fifth >> 1) & 0x01010101U) << 4);
+          dot_low = dot16(low, x_low);
+          dot_high = static_cast<float>(dot16(high, x_high));
+        } else {
+          dot_low = dot16(q & kLowNibbles, x_low);
+          // High nibbles where they stand are sixteen times as much.
+          dot_high = 0.0625F * static_cast<float>(dot16_unsigned(q & ~kLowNibbles, x_high));
+        }
+        // (d, dmin, scales): the two sub-blocks' scales and minima are two neighbouring bytes each.
+        const uint4 header = load16(segs[r] + (kFive ? 160 : 128) * n + 16 * b);
+        const std::uint32_t first4 = header.y >> shift;
+        const std::uint32_t second4 = header.z >> shift;
+        const std::uint32_t third4 = header.w >> shift;
+        const std::uint32_t scale =
+            g < 2 ? first4 & 0x3F3FU : (third4 & 0x0F0FU) | ((first4 >> 2) & 0x3030U);
+        const std::uint32_t minimum =
+            g < 2 ? second4 & 0x3F3FU : ((third4 >> 4) & 0x0F0FU) | ((second4 >> 2) & 0x3030U);
+        const float2 dm = __half22float2(*reinterpret_cast<const __half2*>(&header.x));
+        const float product =
+            static_cast<float>(scale & 0xFFU) * (x_scale.x * static_cast<float>(dot_low)) +
+            static_cast<float>(scale >> 8 & 0xFFU) * (x_scale.y * dot_high);
+        const float offset = static_cast<float>(minimum & 0xFFU) * x_sum_low +
+                             static_cast<float>(minimum >> 8 & 0xFFU) * x_sum_high;
+        sums[r] = fmaf(dm.x, product, sums[r]) - dm.y * offset;
       }
-      const int dot_low = dot16(low, load16(x.codes + first));
-      const int dot_high = dot16(high, load16(x.codes + first + 32));
-      // (d, dmin, scales): the two sub-blocks' scales and minima are two neighbouring bytes each.
-      const uint4 header = load16(seg + (kFive ? 160 : 128) * n + 16 * b);
-      const int shift = 16 * (g & 1);
-      const std::uint32_t first4 = header.y >> shift;
-      const std::uint32_t second4 = header.z >> shift;
-      const std::uint32_t third4 = header.w >> shift;
-      const std::uint32_t scale =
-          g < 2 ? first4 & 0x3F3FU : (third4 & 0x0F0FU) | ((first4 >> 2) & 0x3030U);
-      const std::uint32_t minimum =
-          g < 2 ? second4 & 0x3F3FU : ((third4 >> 4) & 0x0F0FU) | ((second4 >> 2) & 0x3030U);
-      const float2 dm = __half22float2(*reinterpret_cast<const __half2*>(&header.x));
-      const int group = first >> 5;
-      const float product =
-          static_cast<float>(scale & 0xFFU) * (x.scales[group] * static_cast<float>(dot_low)) +
-          static_cast<float>(scale >> 8 & 0xFFU) *
-              (x.scales[group + 1] * static_cast<float>(dot_high));
-      const float offset = static_cast<float>(minimum & 0xFFU) * x.sums[first >> 4] +
-                           static_cast<float>(minimum >> 8 & 0xFFU) * x.sums[(first >> 4) + 2];
-      sum = fmaf(dm.x, product, sum) - dm.y * offset;
     }
   } else if constexpr (T == ElementType::q6_k) {
 #pragma unroll 2
@@ -115,28 +148,44 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
       const int b = c >> 3;
       const int half = (c >> 2) & 1;
       const int q = c & 3;
-      const uint4 ql = load16(seg + 16 * c);
-      const uint4 qh = load16(seg + 128 * n + 64 * b + 32 * half + 16 * (q & 1)) >> (2 * (q >> 1));
-      const uint4 low = (ql & kLowNibbles) | ((qh & 0x03030303U) << 4);
-      const uint4 high = ((ql >> 4) & kLowNibbles) | (((qh >> 4) & 0x03030303U) << 4);
       const int first = 256 * b + 128 * half + 16 * q;
-      const float dot_low = static_cast<float>(dot16(low, load16(x.codes + first)));
-      const float dot_high = static_cast<float>(dot16(high, load16(x.codes + first + 64)));
-      const auto* const scales = reinterpret_cast<const std::int8_t*>(seg + 192 * n + 16 * b);
-      const float product =
-          static_cast<float>(scales[8 * half + q]) *
-              (x.scales[first >> 5] * dot_low - 32.0F * x.sums[first >> 4]) +
-          static_cast<float>(scales[8 * half + 4 + q]) *
-              (x.scales[(first >> 5) + 2] * dot_high - 32.0F * x.sums[(first >> 4) + 4]);
-      sum = fmaf(half_at(seg + 208 * n + 2 * b), product, sum);
+      const uint4 x_low = load16(x.codes + first);
+      const uint4 x_high = load16(x.codes + first + 64);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const uint4 ql = load16(segs[r] + 16 * c);
+        const uint4 qh =
+            load16(segs[r] + 128 * n + 64 * b + 32 * half + 16 * (q & 1)) >> (2 * (q >> 1));
+        const uint4 low = (ql & kLowNibbles) | ((qh & 0x03030303U) << 4);
+        const uint4 high = ((ql >> 4) & kLowNibbles) | (((qh >> 4) & 0x03030303U) << 4);
+        const float dot_low = static_cast<float>(dot16(low, x_low));
+        const float dot_high = static_cast<float>(dot16(high, x_high));
+        const auto* const scales = reinterpret_cast<const std::int8_t*>(segs[r] + 192 * n + 16 * b);
+        const float product =
+            static_cast<float>(scales[8 * half + q]) *
+                (x.scales[first >> 5] * dot_low - 32.0F * x.sums[first >> 4]) +
+            static_cast<float>(scales[8 * half + 4 + q]) *
+                (x.scales[(first >> 5) + 2] * dot_high - 32.0F * x.sums[(first >> 4) + 4]);
+        sums[r] = fmaf(half_at(segs[r] + 208 * n + 2 * b), product, sums[r]);
+      }
     }
   } else {
 #pragma unroll 1
     for (int i = lane; i < elements; i += 32) {
-      sum = fmaf(value<T>(seg, n, i), x.scales[i >> 5] * static_cast<float>(x.codes[i]), sum);
+      const float by = x.scales[i >> 5] * static_cast<float>(x.codes[i]);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) sums[r] = fmaf(value<T>(segs[r], n, i), by, sums[r]);
     }
   }
-  return sum;
+}
+
+template <ElementType T>
+__device__ inline float lane_dot(const std::uint8_t* seg, int elements, const QuantizedVector& x,
+                                 int lane) {
+  const std::uint8_t* const segs[1] = {seg};
+  float sums[1] = {0};
+  lane_dot<T, 1>(segs, elements, x, lane, sums);
+  return sums[0];
 }
 
 // The types without a specialisation, out of line.

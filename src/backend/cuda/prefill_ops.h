@@ -44,8 +44,15 @@ struct HalfMatmul {
   float* y = nullptr;
   std::uint32_t y_stride = 0;
   bool add = false;
+  const float* up_bias = nullptr;  // of a gated product alone
 };
 void launch_matmul_half(const HalfMatmul& m, cudaStream_t stream);
+
+// The same on Hopper's own instructions, for an even number of outputs and an even stride.
+bool wgmma_supports(int major);
+void launch_matmul_wgmma(const HalfMatmul& m, cudaStream_t stream);
+// y[row, n] = silu(gate) * up, for w[2 * outputs, cols]: gate's rows, then up's. Hopper only.
+void launch_gated_wgmma(const HalfMatmul& m, cudaStream_t stream);
 
 // Consecutive rows of one sequence that attention computes together.
 struct RowTile {

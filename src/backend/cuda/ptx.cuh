@@ -13,6 +13,25 @@ __device__ inline std::uint32_t shared_address(const void* p) {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
+// Every warp of a warpgroup gives back registers, or takes more: kCount are left to each thread.
+template <int kCount>
+__device__ inline void keep_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+template <int kCount>
+__device__ inline void take_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+
+// A barrier of the block's first `threads` threads.
+__device__ inline void sync_threads(std::uint32_t barrier, std::uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 __device__ inline void mbarrier_init(std::uint64_t* barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(arrivals)
@@ -30,6 +49,24 @@ __device__ inline void mbarrier_expect(std::uint64_t* barrier, std::uint32_t byt
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
+}
+
+__device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
+// Whether the phase of that parity is complete.
+__device__ inline bool mbarrier_test(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t done = 0;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
 }
 
 __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parity) {

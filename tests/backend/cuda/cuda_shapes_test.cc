@@ -79,7 +79,7 @@ TEST_F(CudaShapes, FastDecodingIsNearExact) {
     const std::uint32_t vocab = decoder.spec.vocab_size;
     const auto exact = make(decoder, Precision::exact);
     const auto fast = make(decoder, Precision::fast);
-    for (const std::uint32_t length : {1U, 40U, 333U, 1100U}) {
+    for (const std::uint32_t length : {1U, 2U, 17U, 40U, 333U, 1100U}) {
       const auto tokens = prompt(length);
       const auto expected = last_logits(*exact, tokens, 0, vocab);
       const std::uint32_t decoded = std::min(length, 3U);
@@ -89,6 +89,38 @@ TEST_F(CudaShapes, FastDecodingIsNearExact) {
                  length, error, prefill);
       EXPECT_LT(error, 0.08) << name << " at " << length;
       EXPECT_LT(prefill, 0.08) << name << " at " << length;
+    }
+  }
+}
+
+// Up to 64 rows of a batch, in several sequences, whatever their number: a matrix product's sums
+// are cut by the matrix alone.
+TEST_F(CudaShapes, FewRowsInFastGiveTheBitsOfEachSequenceAlone) {
+  for (const ElementType type :
+       {ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k}) {
+    // 576 columns of smollm2 are no multiple of what a block takes at once.
+    const bool blocks_of_256 = type == ElementType::q4_k;
+    const Decoder decoder = shape_decoder(blocks_of_256 ? "qwen3-0.6b" : "smollm2-135m", type);
+    const std::uint32_t vocab = decoder.spec.vocab_size;
+    const auto executor = make(decoder, Precision::fast);
+    const auto tokens = prompt(64);
+    std::vector<PageId> pages(32);
+    for (PageId page = 0; page < 32; ++page) pages[page] = 31 - page;
+    const auto own_pages = [&](std::size_t i) { return std::span(pages).subspan(2 * i, 2); };
+    for (const std::uint32_t rows : {2U, 5U, 13U}) {
+      std::vector<float> alone(vocab);
+      const SequenceSlice first{rows, 0, own_pages(0)};
+      const std::uint32_t last = rows - 1;
+      executor->forward({std::span(tokens).first(rows), {&first, 1}, {&last, 1}}, alone);
+      for (const std::uint32_t others : {3U, 20U, 51U}) {
+        std::vector<float> logits(2 * std::size_t{vocab});
+        const std::vector<SequenceSlice> both = {{rows, 0, own_pages(1)},
+                                                 {others, 0, own_pages(2)}};
+        const std::vector<std::uint32_t> wanted = {rows - 1, rows + others - 1};
+        executor->forward({std::span(tokens).first(rows + others), both, wanted}, logits);
+        EXPECT_EQ(std::vector<float>(logits.begin(), logits.begin() + vocab), alone)
+            << traits(type).name << ": " << rows << " rows beside " << others;
+      }
     }
   }
 }

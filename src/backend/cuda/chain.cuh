@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <utility>
+
+// Kernels of one stream in a chain: on Hopper the next kernel's blocks start while the last ones of
+// this kernel still run (programmatic dependent launch). Source: CUDA programming guide,
+// "Programmatic Dependent Launch and Synchronization". Elsewhere a kernel simply follows the other.
+//
+// Every kernel of a chain calls wait_for_previous() in every thread before it reads what an earlier
+// kernel wrote, and before it writes anything. That waits for the whole of the previous kernel,
+// which itself has waited for the one before: so nothing earlier is still at work.
+
+namespace edgerunner::cuda {
+
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Lets the next kernel's blocks start as soon as every block of this one has come here.
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+inline bool chains_kernels() {
+  static const bool result = [] {
+    int device = 0;
+    int major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major >= 9;
+  }();
+  return result;
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                    std::size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = chains_kernels() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...);
+}
+
+}  // namespace edgerunner::cuda

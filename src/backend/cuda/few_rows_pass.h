@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backend/cuda/buffers.h"
+#include "backend/cuda/device_weights.h"
+#include "backend/cuda/few_rows.h"
+#include "backend/cuda/pass_timer.h"
+
+namespace edgerunner::cuda {
+
+// What a pass works on; all of it outlives the pass.
+struct PassContext {
+  const DecoderSpec& spec;
+  const DeviceWeights& weights;
+  const CachePool& cache;
+  const Scratch& scratch;
+  const HalfScratch& half;
+  const BatchUpload& upload;
+  PassTimer& timer;
+  KvPrecision kv;
+};
+
+// The layers and the head of a forward pass of at most most_rows() rows, fast precision: every
+// matrix is read once, as it stands (few_rows.h).
+class FewRowsPass {
+ public:
+  // Whether every matrix has a type that the kernels know.
+  static bool supports(const DeviceWeights& weights);
+  static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
+
+  FewRowsPass(const PassContext& context, const ExecutorOptions& options,
+              const DeviceProperties& device);
+
+  std::uint32_t most_rows() const { return most_rows_; }
+
+  // From scratch.x and scratch.rope_table to, where rows are wanted, scratch.logits.
+  void run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const;
+
+ private:
+  struct Projection {
+    const DeviceMatrix* matrix;
+    const float* bias;
+  };
+  PartialProduct multiply(const StackedMatrices& w, std::uint32_t outputs, std::uint32_t rows,
+                          cudaStream_t stream) const;
+  PartialProduct multiply(const DeviceMatrix& w, std::uint32_t rows, cudaStream_t stream) const;
+  // y = W x + bias for matrices whose outputs follow each other in y.
+  void project(std::span<const Projection> projections, std::uint32_t rows, float* y,
+               std::uint32_t y_stride, cudaStream_t stream) const;
+  void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
+  void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
+  void head(std::uint32_t wanted, cudaStream_t stream) const;
+
+  PassContext c_;
+  std::uint32_t blocks_;
+  std::uint32_t most_rows_;
+  DeviceBuffer parts_;  // [partial_floats]
+};
+
+}  // namespace edgerunner::cuda

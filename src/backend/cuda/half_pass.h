@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/few_rows_pass.h"
+
+namespace edgerunner::cuda {
+
+// The layers and the head of a forward pass of many rows, fast precision: every matrix is unpacked
+// to f16 once for all rows, then multiplied on the tensor cores.
+class HalfPass {
+ public:
+  HalfPass(const PassContext& context, const DeviceProperties& device)
+      : c_(context), wgmma_(wgmma_supports(device.major)) {}
+
+  // From scratch.x and scratch.rope_table to, where rows are wanted, scratch.logits.
+  void run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const;
+
+ private:
+  // y (+)= W x + bias for the rows in half, the matrix unpacked part by part.
+  void multiply(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
+                std::uint32_t rows, bool add, cudaStream_t stream) const;
+  void launch(const HalfMatmul& m, cudaStream_t stream) const;
+  void project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32_t rows,
+               cudaStream_t stream) const;
+  void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
+  void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
+  void head(std::uint32_t wanted, cudaStream_t stream) const;
+
+  PassContext c_;
+  bool wgmma_;
+};
+
+}  // namespace edgerunner::cuda

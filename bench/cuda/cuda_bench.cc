@@ -13,14 +13,17 @@
 #include "backend/cuda/cuda_executor.h"
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/repack.h"
+#include "backend/token_chooser.h"
 #include "edgerunner/error.h"
+#include "edgerunner/sampling.h"
 #include "generate_bench.h"
 
 // Measures the cuda backend on random weights made on the device: a line of JSON a measurement.
 //   cuda_bench SHAPE TYPE decode [DEPTH...]     greedy tokens chosen on the device, one sequence
 //   cuda_bench SHAPE TYPE prefill [TOKENS...]   a prompt through the executor
 //   cuda_bench SHAPE TYPE generate [DEPTH...]   one sequence through the executor, sampled there
-//   cuda_bench SHAPE TYPE rows DEPTH [ROWS...]  decoding several sequences through the executor
+//   cuda_bench SHAPE TYPE rows DEPTH [ROWS...]  greedy tokens of several sequences, chosen on the
+//                                               device, through the executor
 
 namespace {
 
@@ -180,10 +183,22 @@ void bench_executor(const Case& c, std::string_view test, std::uint32_t depth,
         wanted.push_back(i);
       }
     }
+    constexpr std::uint32_t kSteps = 16;
+    const std::uint32_t steps = prefill ? 1 : std::min(kSteps, executor->chooser()->most_steps());
+    SamplingOptions greedy;
+    greedy.temperature = 0;
+    const std::vector<TokenChoice> choices(size,
+                                           TokenChoice{&greedy, std::span(tokens).first(1), 0});
+    std::vector<TokenId> chosen(std::size_t{steps} * size);
     const auto times = time_all(nullptr, [&] {
-      executor->forward({tokens, slices, wanted}, logits);
+      const Batch batch{tokens, slices, wanted};
+      if (prefill) {
+        executor->forward(batch, logits);
+      } else {
+        executor->chooser()->choose(batch, choices, steps, chosen);
+      }
     });
-    report(c, test, prefill ? size : 1, depth, prefill ? 1 : size, times, 0);
+    report(c, test, prefill ? size : steps, depth, prefill ? 1 : size, times, 0);
   }
 }
 

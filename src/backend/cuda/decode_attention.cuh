@@ -30,7 +30,6 @@ struct AttentionShared {
   float* scratch;       // [kDecodeWarps][kHeadsPerPass][head_dim + 4]
   float2* turns;        // [pairs], cosine and sine of the position
   const PageId* table;  // the first pages of the page table
-  int* flag;
 };
 
 template <typename T>
@@ -82,54 +81,106 @@ struct Running {
   }
 };
 
-// How a sequence's positions are cut into parts: by its length alone.
-struct Partition {
-  std::uint32_t begin, end;  // positions that the row sees
-  std::uint32_t start;       // the first one's page
-  std::uint32_t part;        // positions of a part, whole pages
-  std::uint32_t splits;
+// What this block does of a layer's attention: one part of the positions for one kv head, or
+// nothing. A sequence is cut by its length alone. It takes divisions to find out, so it stands in
+// shared memory until a layer of another kind comes.
+struct AttentionUnit {
+  std::uint32_t kv_heads, window;  // that it was found for
+  std::uint32_t splits;            // parts of a kv head's positions
+  std::uint32_t kv, split;
+  std::uint32_t first, last;  // positions of this block's part; none where it has nothing to do
 
-  __device__ Partition(const AttentionShape& shape, std::uint32_t position) {
-    end = position + 1;
-    begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
-    start = begin / kPageTokens * kPageTokens;
-    const std::uint32_t most = gridDim.x > shape.kv_heads ? gridDim.x / shape.kv_heads : 1;
-    part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens * kPageTokens;
+  __device__ bool serves(const AttentionShape& shape) const {
+    return kv_heads == shape.kv_heads && window == shape.window;
+  }
+  __device__ void find(const AttentionShape& shape, std::uint32_t position) {
+    kv_heads = shape.kv_heads;
+    window = shape.window;
+    const std::uint32_t end = position + 1;
+    const std::uint32_t begin = window != 0 && end > window ? end - window : 0;
+    const std::uint32_t start = begin / kPageTokens * kPageTokens;  // the first one's page
+    const std::uint32_t most = gridDim.x / kv_heads;
+    std::uint32_t part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens *
+                         kPageTokens;  // positions, whole pages
     if (part < kSplitTokens) part = kSplitTokens;
     splits = (end - start + part - 1) / part;
-  }
-  __device__ std::uint32_t first(std::uint32_t split) const {
-    return split == 0 ? begin : start + split * part;
-  }
-  __device__ std::uint32_t last(std::uint32_t split) const {
+    kv = blockIdx.x % kv_heads;
+    split = blockIdx.x / kv_heads;
     const std::uint32_t next = start + (split + 1) * part;
-    return next < end ? next : end;
+    first = split == 0 ? begin : start + split * part;
+    last = split >= splits ? first : (next < end ? next : end);
   }
 };
 
 // Brings this block's keys and values of earlier positions into the L2, a phase ahead.
 template <typename T>
 __device__ inline void prefetch_cache(const DecodeParameters& p, const DecodeIo& io,
-                                      const DecodeLayer& layer, std::uint32_t position,
+                                      const DecodeLayer& layer, const AttentionUnit& unit,
                                       const PageId* table) {
   const AttentionShape& shape = layer.shape;
-  const Partition cut(shape, position);
-  if (blockIdx.x >= shape.kv_heads * cut.splits) return;
-  const std::uint32_t kv = blockIdx.x % shape.kv_heads;
-  const std::uint32_t split = blockIdx.x / shape.kv_heads;
-  const std::uint32_t first = cut.first(split);
-  const std::uint32_t last = cut.last(split);
   constexpr std::uint32_t kLine = 128 / sizeof(T);  // values of a cache line
   const std::uint32_t lines = (shape.head_dim + kLine - 1) / kLine;
-  for (std::uint32_t i = threadIdx.x; i < (last - first) * lines; i += kDecodeThreads) {
-    const std::uint32_t t = first + i / lines;
+  for (std::uint32_t i = threadIdx.x; i < (unit.last - unit.first) * lines; i += kDecodeThreads) {
+    const std::uint32_t t = unit.first + i / lines;
     const std::uint32_t index = t / kPageTokens;
     const std::size_t page = index < p.table_pages ? table[index] : __ldg(io.pages + index);
     const std::size_t at =
-        ((page * shape.kv_heads + kv) * kPageTokens + t % kPageTokens) * shape.head_dim +
+        ((page * shape.kv_heads + unit.kv) * kPageTokens + t % kPageTokens) * shape.head_dim +
         i % lines * kLine;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.keys) + at));
     asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.values) + at));
+  }
+}
+
+// Joins the parts of the heads of one kv head; of their outputs, this block a slice. Parts are
+// published [split][group][dim + 2]: sums, peak, total. Eight lanes an output.
+__device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit& unit,
+                                  std::uint32_t group, std::uint32_t dim, std::uint32_t tag) {
+  constexpr std::uint32_t kLanes = 8;
+  const std::uint32_t slice = (group * dim + unit.splits - 1) / unit.splits;
+  const std::uint32_t end =
+      (unit.split + 1) * slice < group * dim ? (unit.split + 1) * slice : group * dim;
+  const std::uint32_t sub = threadIdx.x % kLanes;
+  // Whole warps go round together: they exchange sums.
+  for (std::uint32_t base = unit.split * slice; base < end; base += kDecodeThreads / kLanes) {
+    const std::uint32_t o = base + threadIdx.x / kLanes;
+    const std::uint32_t h = o / dim;
+    float peak = -FLT_MAX;
+    float total = 0;
+    float sum = 0;
+    for (std::uint32_t part = sub; part < unit.splits && o < end; part += kLanes) {
+      const std::uint64_t* const from =
+          p.partials +
+          (static_cast<std::size_t>(unit.kv * unit.splits + part) * group + h) * (dim + 2);
+      std::uint64_t words[3];
+      do {
+        words[0] = load_relaxed(from + o - h * dim);
+        words[1] = load_relaxed(from + dim);
+        words[2] = load_relaxed(from + dim + 1);
+      } while (!has_tag(words[0], tag) || !has_tag(words[1], tag) || !has_tag(words[2], tag));
+      const float part_peak = published_value(words[1]);
+      const float next = fmaxf(peak, part_peak);
+      const float mine = exp2_fast(peak - next);
+      const float theirs = exp2_fast(part_peak - next);
+      total = fmaf(total, mine, published_value(words[2]) * theirs);
+      sum = fmaf(sum, mine, published_value(words[0]) * theirs);
+      peak = next;
+    }
+#pragma unroll
+    for (std::uint32_t distance = 1; distance < kLanes; distance *= 2) {
+      const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
+      const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
+      const float other_sum = __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+      const float next = fmaxf(peak, other_peak);
+      const float mine = exp2_fast(peak - next);
+      const float theirs = exp2_fast(other_peak - next);
+      total = fmaf(total, mine, other_total * theirs);
+      sum = fmaf(sum, mine, other_sum * theirs);
+      peak = next;
+    }
+    if (sub == 0 && o < end) {
+      publish(p.attended + unit.kv * group * dim + o, __fdividef(sum, total), tag);
+    }
   }
 }
 
@@ -309,8 +360,9 @@ __device__ inline void attend_plainly(const AttentionShared& s, const T* keys, c
 // kDim is the head size where the tensor cores compute it (f16 cache), or 0.
 template <typename T, int kDim>
 __device__ inline void decode_attention(const DecodeParameters& p, const DecodeIo& io,
-                                        const DecodeLayer& layer, std::uint32_t position,
-                                        std::uint32_t tag, const AttentionShared& s) {
+                                        const DecodeLayer& layer, const AttentionUnit& unit,
+                                        std::uint32_t position, std::uint32_t tag,
+                                        const AttentionShared& s) {
   const AttentionShape shape = layer.shape;
   const std::uint32_t dim = kDim != 0 ? kDim : shape.head_dim;
   constexpr std::uint32_t kPassHeads = kDim != 0 ? 8 : kHeadsPerPass;
@@ -325,157 +377,129 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
   T* const keys = static_cast<T*>(layer.cache.keys);
   T* const values = static_cast<T*>(layer.cache.values);
 
-  const Partition cut(shape, position);
   const std::uint32_t end = position + 1;
-  const std::uint32_t splits = cut.splits;
+  const std::uint32_t splits = unit.splits;
+  const std::uint32_t kv = unit.kv;
+  const std::uint32_t split = unit.split;
+  const std::uint32_t first = unit.first;
+  const std::uint32_t last = unit.last;
+  if (first == last) return;
 
-  for (std::uint32_t unit = blockIdx.x; unit < shape.kv_heads * splits; unit += gridDim.x) {
-    const std::uint32_t kv = unit % shape.kv_heads;
-    const std::uint32_t split = unit / shape.kv_heads;
-    const std::uint32_t first = cut.first(split);
-    const std::uint32_t last = cut.last(split);
-
-    // Warps that have positions of this part.
-    constexpr std::uint32_t kRound = 16 * kDecodeWarps;
-    const std::uint32_t active =
-        kDim == 0 || last - first >= kRound ? kDecodeWarps : (last - first + 15) / 16;
-    sync_decoders();
-    [[maybe_unused]] CacheTile<kDim != 0 ? kDim : 64> tile;
-    auto* const halves = reinterpret_cast<__half*>(s.queries);
-    auto* const new_halves = reinterpret_cast<__half*>(s.new_key);
-    const auto head_of = [&] {
-      return CachedHead<decltype(page_of)>{reinterpret_cast<const __half*>(keys),
-                                           reinterpret_cast<const __half*>(values),
-                                           shape.kv_heads,
-                                           kv,
-                                           last,
-                                           position,
-                                           new_halves,
-                                           new_halves + dim,
-                                           page_of};
-    };
-    const std::size_t new_at =
-        ((static_cast<std::size_t>(page_of(position)) * shape.kv_heads + kv) * kPageTokens +
-         position % kPageTokens) *
-        dim;
-    if constexpr (kDim != 0) {
-      if (first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
-      if (warp < group) {
-        const float4 x =
-            prepare_quad<kDim>(p, p.qkv + (kv * group + warp) * kDim, tag, layer.weights.q_norm,
-                               shape.scale * 1.44269504F, s.turns);
-        if (lane * 4 < kDim) {
-          *reinterpret_cast<uint2*>(halves + warp * kDim + lane * 4) = to_halves(x);
-        }
-      } else if (last == end && warp < group + 2) {
-        const bool is_key = warp == group;
-        float4 x[1];
-        if (is_key) {
-          x[0] = prepare_quad<kDim>(p, p.qkv + shape.q_dim() + kv * kDim, tag, layer.weights.k_norm,
-                                    1.0F, s.turns);
-        } else {
-          receive<1, 128>(p.qkv + shape.q_dim() + shape.kv_dim() + kv * kDim, lane * 4, kDim, tag,
-                          x);
-        }
-        if (lane * 4 < kDim) {
-          const uint2 packed = to_halves(x[0]);
-          *reinterpret_cast<uint2*>(new_halves + (is_key ? 0 : kDim) + lane * 4) = packed;
-          *reinterpret_cast<uint2*>((is_key ? keys : values) + new_at + lane * 4) = packed;
-        }
+  // Warps that have positions of this part.
+  constexpr std::uint32_t kRound = 16 * kDecodeWarps;
+  const std::uint32_t active =
+      kDim == 0 || last - first >= kRound ? kDecodeWarps : (last - first + 15) / 16;
+  [[maybe_unused]] CacheTile<kDim != 0 ? kDim : 64> tile;
+  auto* const halves = reinterpret_cast<__half*>(s.queries);
+  auto* const new_halves = reinterpret_cast<__half*>(s.new_key);
+  const auto head_of = [&] {
+    return CachedHead<decltype(page_of)>{reinterpret_cast<const __half*>(keys),
+                                         reinterpret_cast<const __half*>(values),
+                                         shape.kv_heads,
+                                         kv,
+                                         last,
+                                         position,
+                                         new_halves,
+                                         new_halves + dim,
+                                         page_of};
+  };
+  const std::size_t new_at =
+      ((static_cast<std::size_t>(page_of(position)) * shape.kv_heads + kv) * kPageTokens +
+       position % kPageTokens) *
+      dim;
+  if constexpr (kDim != 0) {
+    if (first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+    if (warp < group) {
+      const float4 x = prepare_quad<kDim>(p, p.qkv + (kv * group + warp) * kDim, tag,
+                                          layer.weights.q_norm, shape.scale * 1.44269504F, s.turns);
+      if (lane * 4 < kDim) {
+        *reinterpret_cast<uint2*>(halves + warp * kDim + lane * 4) = to_halves(x);
       }
-    } else if (warp < group) {
-      prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
-                   shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
     } else if (last == end && warp < group + 2) {
-      if (warp == group) {
-        prepare_head(p, p.qkv + shape.q_dim() + kv * dim, tag, layer.weights.k_norm, dim, 1.0F,
-                     s.turns, s.new_key);
-        for (std::uint32_t i = lane; i < dim; i += 32) keys[new_at + i] = to_cache<T>(s.new_key[i]);
+      const bool is_key = warp == group;
+      float4 x[1];
+      if (is_key) {
+        x[0] = prepare_quad<kDim>(p, p.qkv + shape.q_dim() + kv * kDim, tag, layer.weights.k_norm,
+                                  1.0F, s.turns);
       } else {
-        const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
-        float4 x[1];
-        receive<1, 128>(from, lane * 4, dim, tag, x);
-        if (lane * 4 < dim) {
-          T* const to = values + new_at + lane * 4;
-          to[0] = to_cache<T>(x[0].x);
-          to[1] = to_cache<T>(x[0].y);
-          to[2] = to_cache<T>(x[0].z);
-          to[3] = to_cache<T>(x[0].w);
-        }
+        receive<1, 128>(p.qkv + shape.q_dim() + shape.kv_dim() + kv * kDim, lane * 4, kDim, tag, x);
       }
+      if (lane * 4 < kDim) {
+        const uint2 packed = to_halves(x[0]);
+        *reinterpret_cast<uint2*>(new_halves + (is_key ? 0 : kDim) + lane * 4) = packed;
+        *reinterpret_cast<uint2*>((is_key ? keys : values) + new_at + lane * 4) = packed;
+      }
+    }
+  } else if (warp < group) {
+    prepare_head(p, p.qkv + (kv * group + warp) * dim, tag, layer.weights.q_norm, dim,
+                 shape.scale * 1.44269504F, s.turns, s.queries + warp * dim);
+  } else if (last == end && warp < group + 2) {
+    if (warp == group) {
+      prepare_head(p, p.qkv + shape.q_dim() + kv * dim, tag, layer.weights.k_norm, dim, 1.0F,
+                   s.turns, s.new_key);
+      for (std::uint32_t i = lane; i < dim; i += 32) keys[new_at + i] = to_cache<T>(s.new_key[i]);
+    } else {
+      const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
+      float4 x[1];
+      receive<1, 128>(from, lane * 4, dim, tag, x);
+      if (lane * 4 < dim) {
+        T* const to = values + new_at + lane * 4;
+        to[0] = to_cache<T>(x[0].x);
+        to[1] = to_cache<T>(x[0].y);
+        to[2] = to_cache<T>(x[0].z);
+        to[3] = to_cache<T>(x[0].w);
+      }
+    }
+  }
+  sync_decoders();
+
+  for (std::uint32_t h0 = 0; h0 < group; h0 += kPassHeads) {
+    if constexpr (kDim != 0) {
+      if (h0 != 0 && first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+      if (warp < active) {
+        attend_on_tensor_cores<kDim>(halves, s.scratch, scratch_heads, head_of(), first + warp * 16,
+                                     tile, group, h0);
+      }
+    } else {
+      attend_plainly<T>(s, keys, values, shape, kv, first, last, group, h0, page_of);
     }
     sync_decoders();
-
-    for (std::uint32_t h0 = 0; h0 < group; h0 += kPassHeads) {
-      if constexpr (kDim != 0) {
-        if (h0 != 0 && first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
-        if (warp < active) {
-          attend_on_tensor_cores<kDim>(halves, s.scratch, scratch_heads, head_of(),
-                                       first + warp * 16, tile, group, h0);
-        }
-      } else {
-        attend_plainly<T>(s, keys, values, shape, kv, first, last, group, h0, page_of);
-      }
-      sync_decoders();
-      const std::uint32_t heads = group - h0 < kPassHeads ? group - h0 : kPassHeads;
-      for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
-        const std::uint32_t h = o / dim;
-        const std::uint32_t i = o - h * dim;
-        float peak = -FLT_MAX;
-        for (std::uint32_t w = 0; w < active; ++w) {
-          peak = fmaxf(peak, s.scratch[(w * scratch_heads + h) * (dim + 4) + dim]);
-        }
-        float total = 0;
-        float sum = 0;
-        for (std::uint32_t w = 0; w < active; ++w) {
-          const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
-          const float weight = exp2f(from[dim] - peak);
-          total = fmaf(weight, from[dim + 1], total);
-          sum = fmaf(weight, from[i], sum);
-        }
-        if (splits == 1) {
-          publish(p.attended + (kv * group + h0 + h) * dim + i, sum / total, tag);
-        } else {
-          float* const to = p.partials + ((kv * splits + split) * group + h0 + h) * (dim + 2);
-          to[i] = sum;
-          if (i == 0) {
-            to[dim] = peak;
-            to[dim + 1] = total;
-          }
-        }
-      }
-      sync_decoders();
-    }
-
-    if (splits == 1) continue;
-    // The block that finishes a kv head last joins its parts.
-    if (threadIdx.x == 0) {
-      __threadfence();
-      *s.flag = fetch_add_acq_rel(p.counters + 1 + kv, 1) == splits - 1;
-    }
-    sync_decoders();
-    if (*s.flag == 0) continue;
-    if (threadIdx.x == 0) p.counters[1 + kv] = 0;
-    for (std::uint32_t o = threadIdx.x; o < group * dim; o += kDecodeThreads) {
+    const std::uint32_t heads = group - h0 < kPassHeads ? group - h0 : kPassHeads;
+    for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
       const std::uint32_t h = o / dim;
       const std::uint32_t i = o - h * dim;
-      const std::uint32_t stride = group * (dim + 2);
-      const float* const from = p.partials + (kv * splits * group + h) * (dim + 2);
-      float peak = -INFINITY;
-      for (std::uint32_t part_index = 0; part_index < splits; ++part_index) {
-        peak = fmaxf(peak, __ldcg(from + part_index * stride + dim));
+      float peak = -FLT_MAX;
+#pragma unroll
+      for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+        if (w >= active) break;
+        peak = fmaxf(peak, s.scratch[(w * scratch_heads + h) * (dim + 4) + dim]);
       }
       float total = 0;
       float sum = 0;
-#pragma unroll 8
-      for (std::uint32_t part_index = 0; part_index < splits; ++part_index) {
-        const float weight = exp2f(__ldcg(from + part_index * stride + dim) - peak);
-        total = fmaf(weight, __ldcg(from + part_index * stride + dim + 1), total);
-        sum = fmaf(weight, __ldcg(from + part_index * stride + i), sum);
+#pragma unroll
+      for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
+        if (w >= active) break;
+        const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
+        const float weight = exp2f(from[dim] - peak);
+        total = fmaf(weight, from[dim + 1], total);
+        sum = fmaf(weight, from[i], sum);
       }
-      publish(p.attended + (kv * group + h) * dim + i, sum / total, tag);
+      if (splits == 1) {
+        publish(p.attended + (kv * group + h0 + h) * dim + i, sum / total, tag);
+      } else {
+        std::uint64_t* const to =
+            p.partials +
+            (static_cast<std::size_t>(kv * splits + split) * group + h0 + h) * (dim + 2);
+        publish(to + i, sum, tag);
+        if (i == 0) {
+          publish(to + dim, peak, tag);
+          publish(to + dim + 1, total, tag);
+        }
+      }
     }
+    if (h0 + kPassHeads < group) sync_decoders();
   }
+  if (splits > 1) join_parts(p, unit, group, dim, tag);
 }
 
 }  // namespace edgerunner::cuda

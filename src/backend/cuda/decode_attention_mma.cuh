@@ -46,6 +46,8 @@ template <int kDim>
 struct CacheTile {
   static constexpr int kChunks = kDim / 32;  // of 16 bytes that a lane reads of a key
   static constexpr int kPieces = kDim / 64;  // of 16 bytes that a lane reads of a value
+  // Registers don't suffice for values beside the longer keys.
+  static constexpr bool kEarlyValues = kDim <= 64;
 
   uint4 key[2][kChunks];  // of positions row, row + 8 of the tile
   uint4 value[4];         // of positions 2 column, 2 column + 1, and both + 8
@@ -69,7 +71,7 @@ struct CacheTile {
             used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
       }
     }
-    load_values(head, base, 0);
+    if constexpr (kEarlyValues) load_values(head, base, 0);
   }
   template <typename Head>
   __device__ void load_values(const Head& head, std::uint32_t base, int piece) {
@@ -140,6 +142,7 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) score[i] += other[i];
+    if constexpr (!Tile::kEarlyValues) cached.load_values(head, base, 0);
     if (base + row >= head.last) score[0] = score[1] = -FLT_MAX;
     if (base + row + 8 >= head.last) score[2] = score[3] = -FLT_MAX;
     float weight[4];

@@ -75,8 +75,8 @@ __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, st
 
 constexpr std::uint32_t kStepFloats = kDecodeThreads * 4;  // of a vector, read by a block at once
 // Steps in flight at once: Llama 3 8B's residual (4,096), and half of its feed-forward (14,336).
-constexpr int kNormSteps = 2;
-constexpr int kPlainSteps = 4;
+constexpr int kNormSteps = 3;
+constexpr int kPlainSteps = 5;
 
 struct Best {
   float logit = -INFINITY;
@@ -96,17 +96,17 @@ struct Best {
   }
 };
 
-template <TypeSet kSet, int kRows>
+template <TypeSet kSet, int kRows, bool kFull>
 __device__ inline void lane_dot_of(ElementType type, const std::uint8_t* const (&segs)[kRows],
                                    int elements, const QuantizedVector& x, int lane,
                                    float (&sums)[kRows]) {
   if constexpr (kSet == TypeSet::q8_0) {
-    lane_dot<ElementType::q8_0>(segs, elements, x, lane, sums);
+    lane_dot<ElementType::q8_0, kRows, kFull>(segs, elements, x, lane, sums);
   } else if constexpr (kSet == TypeSet::k_quants) {
     if (type == ElementType::q4_k) {
-      lane_dot<ElementType::q4_k>(segs, elements, x, lane, sums);
+      lane_dot<ElementType::q4_k, kRows, kFull>(segs, elements, x, lane, sums);
     } else {
-      lane_dot<ElementType::q6_k>(segs, elements, x, lane, sums);
+      lane_dot<ElementType::q6_k, kRows, kFull>(segs, elements, x, lane, sums);
     }
   } else {
 #pragma unroll
@@ -141,6 +141,7 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
   auto* const layers = reinterpret_cast<DecodeLayer*>(shared + map.layers);
   auto* const reduce = reinterpret_cast<float*>(shared + map.reduce);
   auto* const residual = reinterpret_cast<float*>(shared + map.residual);
+  auto& unit = *reinterpret_cast<AttentionUnit*>(reduce + 64);
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;
 
@@ -180,8 +181,9 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
     mark(step, 0);
-    // The page table stands in shared memory from the first phase's barrier on.
-    if (kind == 0 && step != 0) prefetch_cache<T>(p, io, layer, position, table);
+    if (kind == 0 && threadIdx.x == 0 && (step == 0 || !unit.serves(layer.shape))) {
+      unit.find(layer.shape, position);
+    }
     const bool normed = (kind & 1) == 0;
     if (normed) {
       // The norm's scale is a factor of the whole vector: it is left out of the quantisation and
@@ -237,85 +239,96 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
       factor = rsqrtf(squares / static_cast<float>(p.dim) + p.epsilon);
     }
     mark(step, 2);
+    if (kind == 0) prefetch_cache<T>(p, io, layer, unit, table);
 
-    const std::uint32_t rows =
-        kind == 0 ? layer.shape.row() : (kind == 2 ? layer.ffn_dim : (kind == 4 ? p.vocab : p.dim));
     const std::uint32_t upper = lane >> 4;  // lanes of the second of two rows
-    std::uint32_t kept = warp;              // place of the row in `residual`
+    const std::uint32_t step_rows = row_step();
+    std::uint32_t kept = warp + upper * kDecodeWarps;  // place of the lane's row in `residual`
+    std::uint32_t row = first_row(warp);               // in the matrix
+    std::uint64_t* out = kind == 0 ? p.qkv : (kind == 1 ? p.x_middle : p.x);
+    const std::uint32_t out_tag = kind == 3 ? tag + 1 : tag;
 #pragma unroll 1
-    for (std::uint32_t row = first_row(warp); row < rows;) {
-      const DeviceMatrix* m =
-          kind == 0 ? &w.q
-                    : (kind == 1 ? &w.o : (kind == 2 ? &w.gate : (kind == 3 ? &w.down : &p.head)));
+    for (int part = 0; part < (kind == 0 ? 3 : 1); ++part) {
+      const DeviceMatrix* m = &p.head;
       const float* bias = nullptr;
-      std::uint32_t local = row;  // in the matrix
       if (kind == 0) {
-        bias = w.q_bias;
-        if (local >= m->rows) {
-          local -= m->rows;
-          m = &w.k;
-          bias = w.k_bias;
-          if (local >= m->rows) {
-            local -= m->rows;
-            m = &w.v;
-            bias = w.v_bias;
-          }
-        }
-      } else if (kind != 4) {
-        bias = kind == 1 ? w.o_bias
-                         : (kind == 3 ? w.down_bias : (upper != 0 ? w.up_bias : w.gate_bias));
+        m = part == 0 ? &w.q : (part == 1 ? &w.k : &w.v);
+        bias = part == 0 ? w.q_bias : (part == 1 ? w.k_bias : w.v_bias);
+      } else if (kind == 1) {
+        m = &w.o;
+        bias = w.o_bias;
+      } else if (kind == 2) {
+        m = &w.gate;
+        bias = upper != 0 ? w.up_bias : w.gate_bias;
+      } else if (kind == 3) {
+        m = &w.down;
+        bias = w.down_bias;
       }
-      const bool two = kind == 2 || local + row_step() < m->rows;
-      const std::uint32_t mine = kind == 2 ? row : row + upper * row_step();
-      const bool speaks = (lane & 15) == 0 && (upper == 0 || two);
-      float added = 0;
-      if (speaks) {
-        if (bias != nullptr) added = bias[kind == 2 ? row : local + upper * row_step()];
-        if ((kind & 1) != 0) added += residual[kept + upper * kDecodeWarps];
-      }
-
-      float sums[2] = {0, 0};
-      const ElementType type = m->type;
+      const std::uint32_t rows = m->rows;
       const std::uint32_t cols = m->cols;
+      const ElementType type = m->type;
       const std::uint32_t segment_elements = m->segment_elements;
 #pragma unroll 1
-      for (std::uint32_t at = 0; at < cols; at += segment_elements) {
-        const auto count =
-            static_cast<int>(cols - at < segment_elements ? cols - at : segment_elements);
-        const QuantizedVector x = {codes + at, scales + at / 32, sums16 + at / 16};
-        if (two) {
+      while (row < rows) {
+        const bool two = kind == 2 || row + step_rows < rows;
+        const std::uint32_t mine = kind == 2 ? row : row + upper * step_rows;
+        const bool speaks = (lane & 15) == 0 && (upper == 0 || two);
+        float added = 0;
+        if (speaks) {
+          if (bias != nullptr) added = bias[mine];
+          if ((kind & 1) != 0) added += residual[kept];
+        }
+        float sums[2] = {0, 0};
+#pragma unroll 1
+        for (std::uint32_t at = 0; at < cols; at += segment_elements) {
+          const QuantizedVector x = {codes + at, scales + at / 32, sums16 + at / 16};
           const std::uint8_t* const a = stream.take();
-          const std::uint8_t* const pair[2] = {a, stream.take()};
-          lane_dot_of<kSet, 2>(type, pair, count, x, static_cast<int>(lane), sums);
-          __syncwarp();
+          if (two) {
+            const std::uint8_t* const pair[2] = {a, stream.take()};
+            if (cols - at >= segment_elements) {
+              lane_dot_of<kSet, 2, true>(type, pair, static_cast<int>(segment_elements), x,
+                                         static_cast<int>(lane), sums);
+            } else {
+              lane_dot_of<kSet, 2, false>(type, pair, static_cast<int>(cols - at), x,
+                                          static_cast<int>(lane), sums);
+            }
+            __syncwarp();
+            stream.give_back();
+          } else {
+            const std::uint8_t* const one[1] = {a};
+            float sum[1] = {sums[0]};
+            lane_dot_of<kSet, 1, false>(
+                type, one,
+                static_cast<int>(cols - at < segment_elements ? cols - at : segment_elements), x,
+                static_cast<int>(lane), sum);
+            sums[0] = sum[0];
+            __syncwarp();
+          }
           stream.give_back();
-        } else {
-          const std::uint8_t* const one[1] = {stream.take()};
-          float sum[1] = {sums[0]};
-          lane_dot_of<kSet, 1>(type, one, count, x, static_cast<int>(lane), sum);
-          sums[0] = sum[0];
-          __syncwarp();
         }
-        stream.give_back();
-      }
-      const float sum = fmaf(warp_sum_two(sums[0], sums[1]), factor, added);
-      if (kind == 2) {
-        const float other = __shfl_xor_sync(0xFFFFFFFFU, sum, 16);
-        if (lane == 0) publish(p.hidden + row, sum / (1.0F + __expf(-sum)) * other, tag);
-      } else if (speaks) {
-        if (kind == 0) {
-          publish(p.qkv + mine, sum, tag);
-        } else if (kind == 4) {
-          io.logits[mine] = sum;
-          best.offer(sum, mine);
-        } else {
-          publish((kind == 1 ? p.x_middle : p.x) + mine, sum, kind == 1 ? tag : tag + 1);
-          residual[kept + upper * kDecodeWarps] = sum;
+        const float sum = fmaf(warp_sum_two(sums[0], sums[1]), factor, added);
+        if (kind == 2) {
+          const float other = __shfl_xor_sync(0xFFFFFFFFU, sum, 16);
+          if (lane == 0) {
+            publish(p.hidden + row, __fdividef(sum, 1.0F + __expf(-sum)) * other, tag);
+          }
+          row += step_rows;
+          continue;
         }
+        if (speaks) {
+          if (kind == 4) {
+            io.logits[mine] = sum;
+            best.offer(sum, mine);
+          } else {
+            publish(out + mine, sum, out_tag);
+            if ((kind & 1) != 0) residual[kept] = sum;
+          }
+        }
+        row += two ? 2 * step_rows : step_rows;
+        kept += 2 * kDecodeWarps;
       }
-      const bool both = two && kind != 2;
-      row += both ? 2 * row_step() : row_step();
-      kept += both ? 2 * kDecodeWarps : kDecodeWarps;
+      row -= rows;
+      out += rows;
     }
     mark(step, 3);
     // The quantised vector is read no more.
@@ -324,10 +337,9 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     if (kind != 0) continue;
     if ((step >> 2) + 1 < p.layer_count) fetch_layer((step >> 2) + 1);
     decode_attention<T, kDim>(
-        p, io, layer, position, tag,
+        p, io, layer, unit, position, tag,
         {reinterpret_cast<float*>(shared), reinterpret_cast<float*>(shared + map.new_key),
-         reinterpret_cast<float*>(shared + map.scratch), turns, table,
-         reinterpret_cast<int*>(reduce + 64)});
+         reinterpret_cast<float*>(shared + map.scratch), turns, table});
     copy_wait<0>();
     sync_decoders();
     mark(step, 5);
@@ -360,7 +372,7 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
       }
     }
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) p.counters[0] = first_tag + p.layer_count + 1;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *p.next_tag = first_tag + p.layer_count + 1;
 }
 
 template <typename T, int kDim, TypeSet kSet>
@@ -380,7 +392,7 @@ __global__ void __launch_bounds__(kDecodeLaunchThreads, 1)
     mbarrier_init(reinterpret_cast<std::uint64_t*>(shared + p.map.full) + threadIdx.x, 1);
   }
   mbarrier_init_fence();
-  const std::uint32_t first_tag = *static_cast<volatile unsigned*>(p.counters);
+  const std::uint32_t first_tag = *static_cast<volatile unsigned*>(p.next_tag);
   const std::uint32_t position = *io.position;
   // Element i of this thread is row number i / (blocks * warps) of its warp: whoever computes a row
   // of the residual later finds it in shared memory.
@@ -392,14 +404,14 @@ __global__ void __launch_bounds__(kDecodeLaunchThreads, 1)
     reinterpret_cast<float*>(shared + p.map.residual)[threadIdx.x] = x;
   }
   __syncthreads();
-  // A multiprocessor's registers would be 96 a thread; the requesting warp's group needs few.
+  // Registers would be 128 a thread; the requesting warp's group needs few.
   if (threadIdx.x >= kDecodeThreads) {
     keep_registers<24>();
     if (threadIdx.x < kDecodeThreads + 32) {
       WeightRequests(p, io.logits != nullptr, shared).run();
     }
   } else {
-    take_registers<112>();
+    take_registers<160>();
     decode_token<T, kDim, kSet>(p, io, shared, first_tag, position);
   }
 }

@@ -63,8 +63,8 @@ bool DecodePlan::supports(const DecoderSpec& spec, const ExecutorOptions& option
   for (const LayerSpec& layer : spec.layers) {
     if (layer.ffn_dim < blocks || attention_shape(layer).row() < blocks) return false;
     if (layer.head_dim % 8 != 0 || layer.head_dim > 128 || layer.ffn_dim % 32 != 0 ||
-        layer.heads * layer.head_dim % 32 != 0 || layer.heads / layer.kv_heads > 14 ||
-        layer.kv_heads > 256) {
+        layer.heads * layer.head_dim % 32 != 0 || layer.heads / layer.kv_heads > kDecodeWarps - 2 ||
+        layer.kv_heads > blocks) {
       return false;
     }
   }
@@ -83,7 +83,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   std::vector<DecodeLayer> layers;
   std::vector<StreamMatrix> matrices;
   std::uint32_t stage = widest_stage(weights.head());
-  std::size_t partial_floats = 0;
+  std::size_t partial_values = 0;
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const DeviceLayer& w = weights.layers()[i];
     const AttentionShape shape = attention_shape(spec.layers[i]);
@@ -94,7 +94,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
       stage = std::max(stage, widest_stage(*matrix));
       stream_bytes_ += std::uint64_t{matrix->rows} * matrix->row_bytes;
     }
-    partial_floats = std::max(partial_floats, std::size_t{blocks_} * shape.heads / shape.kv_heads *
+    partial_values = std::max(partial_values, std::size_t{blocks_} * shape.heads / shape.kv_heads *
                                                   (shape.head_dim + std::size_t{2}));
   }
   matrices.push_back(stream_matrix(weights.head()));
@@ -111,10 +111,9 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   upload(matrices_, matrices);
 
   const Widths widths(spec);
-  constexpr std::size_t kCounters = 1 + 256;
   const std::size_t floats = 4 * std::size_t{widths.dim} + 2 * std::size_t{widths.qkv_row} +
-                             widths.q_dim + widths.ffn + partial_floats + 4 * std::size_t{blocks_} +
-                             kCounters + 9 * 64;
+                             widths.q_dim + widths.ffn + 2 * partial_values +
+                             4 * std::size_t{blocks_} + 1 + 9 * 64;
   state_ = DeviceBuffer(floats * sizeof(float));
   check(cudaMemset(state_.as<void>(), 0, state_.size()), "clearing the decode state");
   auto* at = state_.as<float>();
@@ -136,11 +135,11 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   p.attended = static_cast<std::uint32_t*>(take(widths.q_dim));
   p.hidden = static_cast<std::uint32_t*>(take(widths.ffn));
   p.best = static_cast<std::uint64_t*>(take(4 * std::size_t{blocks_}));
-  p.partials = static_cast<float*>(take(partial_floats));
-  p.counters = static_cast<unsigned*>(take(kCounters));
+  p.partials = static_cast<std::uint64_t*>(take(2 * partial_values));
+  p.next_tag = static_cast<unsigned*>(take(1));
   // Tag 0 is what cleared words carry.
   constexpr unsigned kFirstTag = 1;
-  check(cudaMemcpy(p.counters, &kFirstTag, sizeof(kFirstTag), cudaMemcpyHostToDevice),
+  check(cudaMemcpy(p.next_tag, &kFirstTag, sizeof(kFirstTag), cudaMemcpyHostToDevice),
         "starting the decode state");
   p.stage_bytes = (stage + 127) / 128 * 128;
   const auto room =

@@ -93,8 +93,8 @@ struct DecodeParameters {
   std::uint32_t* attended = nullptr;  // [q_dim], f16
   std::uint32_t* hidden = nullptr;    // [ffn], f16
   std::uint64_t* best = nullptr;      // [2 * blocks], each block's largest logit and its index
-  float* partials = nullptr;          // [splits][heads][head_dim + 2]
-  unsigned* counters = nullptr;       // the next token's first tag, then one for each kv head
+  std::uint64_t* partials = nullptr;  // [kv_heads][splits][heads of a group][head_dim + 2]
+  unsigned* next_tag = nullptr;       // the next token's first
 };
 
 // Most parts that a sequence's keys are cut into, and the fewest tokens of a part. Both depend on
@@ -142,10 +142,10 @@ void launch_decode_q8_0(const DecodeParameters& p, const DecodeIo& io, const Dec
 void launch_decode_k_quants(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
 void launch_decode_any(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
 
-// Threads that compute in a block of the decode kernel; another warp requests weights. Sixteen
-// warps: enough rows in flight to hide the latency of a row's sums, and the fastest exchange of a
-// vector that a block of this size reaches.
-inline constexpr std::uint32_t kDecodeThreads = 512;
+// Threads that compute in a block of the decode kernel; another warp requests weights. Twelve
+// warps: with the requesting warp's group that is all that a multiprocessor's registers allow
+// without spilling any, and what spills would miss the little L1 that the ring leaves.
+inline constexpr std::uint32_t kDecodeThreads = 384;
 inline constexpr std::uint32_t kDecodeWarps = kDecodeThreads / 32;
 // A whole warpgroup more, since registers are handed over by warpgroups.
 inline constexpr std::uint32_t kDecodeLaunchThreads = kDecodeThreads + 128;

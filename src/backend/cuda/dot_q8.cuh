@@ -52,17 +52,33 @@ __device__ inline int dot16_unsigned(uint4 a, uint4 b) {
       a.x, b.x, dot4_unsigned(a.y, b.y, dot4_unsigned(a.z, b.z, dot4_unsigned(a.w, b.w, 0))));
 }
 
+// Calls step(i) for this lane's i of [0, count), every 32nd; kFullCount is the count where kFull.
+template <bool kFull, int kFullCount, typename Step>
+__device__ inline void each_step(int lane, int count, const Step& step) {
+  if constexpr (kFull) {
+    static_assert(kFullCount % 32 == 0);
+#pragma unroll
+    for (int i = 0; i < kFullCount / 32; ++i) step(lane + 32 * i);
+  } else {
+#pragma unroll 1
+    for (int i = lane; i < count; i += 32) step(i);
+  }
+}
+
 // This lane's shares of the products with a segment of each of kRows rows, added to `sums`. All
 // segments are of `elements` elements, and x begins at their first column: what is read of it
 // serves all rows. Specialised for the types that models are shipped in.
-template <ElementType T, int kRows>
+//
+// kFull: the segments are whole, so that the number of steps is known and nothing is checked
+// between them.
+template <ElementType T, int kRows, bool kFull>
 __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int elements,
                                 const QuantizedVector& x, int lane, float (&sums)[kRows]) {
   constexpr int kBlock = static_cast<int>(layout(T).block_length);
-  const int n = elements / kBlock;
+  constexpr int kFullBlocks = static_cast<int>(layout(T).segment_elements) / kBlock;
+  const int n = kFull ? kFullBlocks : elements / kBlock;
   if constexpr (T == ElementType::q8_0) {
-#pragma unroll 4
-    for (int c = lane; c < 2 * n; c += 32) {  // 16 bytes: half a block
+    const auto step = [&](int c) {  // 16 bytes: half a block
       const uint4 codes = load16(x.codes + 16 * c);
       const float x_scale = x.scales[c >> 1];
 #pragma unroll
@@ -71,10 +87,10 @@ __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int el
         const float scale = half_at(segs[r] + 32 * n + 2 * (c >> 1)) * x_scale;
         sums[r] = fmaf(scale, static_cast<float>(dot), sums[r]);
       }
-    }
+    };
+    each_step<kFull, 2 * kFullBlocks>(lane, 2 * n, step);
   } else if constexpr (T == ElementType::q4_0 || T == ElementType::q4_1) {
-#pragma unroll 4
-    for (int b = lane; b < n; b += 32) {
+    const auto step = [&](int b) {
       const uint4 first = load16(x.codes + 32 * b);
       const uint4 second = load16(x.codes + 32 * b + 16);
       const float total = x.sums[2 * b] + x.sums[2 * b + 1];
@@ -91,7 +107,8 @@ __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int el
           sums[r] = fmaf(dm.x, product, fmaf(dm.y, total, sums[r]));
         }
       }
-    }
+    };
+    each_step<kFull, kFullBlocks>(lane, n, step);
   } else if constexpr (T == ElementType::q4_k || T == ElementType::q5_k) {
     constexpr bool kFive = T == ElementType::q5_k;
     // 16 bytes: parts of two neighbouring sub-blocks. A lane's place in its block is always the
@@ -99,8 +116,7 @@ __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int el
     const int g = (lane >> 1) & 3;
     const int h = lane & 1;
     const int shift = 16 * (g & 1);
-#pragma unroll 2
-    for (int c = lane; c < 8 * n; c += 32) {
+    const auto step = [&](int c) {
       const int b = c >> 3;
       const int first = 256 * b + 64 * g + 16 * h;
       const uint4 x_low = load16(x.codes + first);
@@ -141,10 +157,10 @@ __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int el
                              static_cast<float>(minimum >> 8 & 0xFFU) * x_sum_high;
         sums[r] = fmaf(dm.x, product, sums[r]) - dm.y * offset;
       }
-    }
+    };
+    each_step<kFull, 8 * kFullBlocks>(lane, 8 * n, step);
   } else if constexpr (T == ElementType::q6_k) {
-#pragma unroll 2
-    for (int c = lane; c < 8 * n; c += 32) {  // 16 bytes of low nibbles: two sub-blocks
+    const auto step = [&](int c) {  // 16 bytes of low nibbles: two sub-blocks
       const int b = c >> 3;
       const int half = (c >> 2) & 1;
       const int q = c & 3;
@@ -168,7 +184,8 @@ __device__ inline void lane_dot(const std::uint8_t* const (&segs)[kRows], int el
                 (x.scales[(first >> 5) + 2] * dot_high - 32.0F * x.sums[(first >> 4) + 4]);
         sums[r] = fmaf(half_at(segs[r] + 208 * n + 2 * b), product, sums[r]);
       }
-    }
+    };
+    each_step<kFull, 8 * kFullBlocks>(lane, 8 * n, step);
   } else {
 #pragma unroll 1
     for (int i = lane; i < elements; i += 32) {
@@ -184,7 +201,7 @@ __device__ inline float lane_dot(const std::uint8_t* seg, int elements, const Qu
                                  int lane) {
   const std::uint8_t* const segs[1] = {seg};
   float sums[1] = {0};
-  lane_dot<T, 1>(segs, elements, x, lane, sums);
+  lane_dot<T, 1, false>(segs, elements, x, lane, sums);
   return sums[0];
 }
 

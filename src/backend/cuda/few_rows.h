@@ -17,12 +17,15 @@ namespace edgerunner::cuda {
 // and so do the bits of a row.
 inline constexpr std::uint32_t kMostFewRows = 64;
 inline constexpr std::uint32_t kMostBlocks = 160;
+inline constexpr std::uint32_t kMostFewRowsCols =
+    32768;  // of a matrix: a row in a block's registers
 inline constexpr std::uint32_t kTileOutputs = 256;
 inline constexpr std::uint32_t kUnitCols = 128;
 // Outputs of one launch: larger matrices go through in pieces, so that the parts stay small.
 inline constexpr std::uint32_t kMostOutputs = 32768;
 
-// Up to three matrices of one type and width whose outputs follow each other.
+// Up to three matrices of one type and width whose outputs follow each other, in the order in which
+// they lie in one allocation (DeviceWeights').
 struct StackedMatrices {
   DeviceMatrix part[3];
   std::uint32_t count = 0;
@@ -32,20 +35,22 @@ struct StackedMatrices {
 
 // How the units of a launch are cut. Block b computes units [begin(b), begin(b + 1)).
 struct UnitCut {
-  std::uint32_t blocks = 0;
   std::uint32_t units = 0;  // of a tile
   std::uint32_t total = 0;
+  std::uint32_t blocks = 0;  // every one has a unit
 
   constexpr UnitCut() = default;
   constexpr UnitCut(std::uint32_t outputs, std::uint32_t cols, std::uint32_t device_blocks)
-      : blocks(device_blocks),
-        units((cols + kUnitCols - 1) / kUnitCols),
-        total((outputs + kTileOutputs - 1) / kTileOutputs * units) {}
+      : units((cols + kUnitCols - 1) / kUnitCols),
+        total((outputs + kTileOutputs - 1) / kTileOutputs * units),
+        blocks(device_blocks < total ? device_blocks : total) {}
   constexpr std::uint32_t begin(std::uint32_t block) const { return block * total / blocks; }
   // The block that computes a unit.
   constexpr std::uint32_t block_of(std::uint32_t unit) const {
     return ((unit + 1) * blocks - 1) / total;
   }
+  // Most blocks that share a tile.
+  constexpr std::uint32_t most_sharing() const { return (units * blocks + total - 1) / total + 1; }
   // Blocks and tiles both only grow along the line, so block + tile names a part uniquely.
   constexpr std::uint32_t parts() const { return blocks + total / units; }
 };
@@ -87,9 +92,8 @@ void launch_add_and_norm(const PartialProduct& product, const float* bias, std::
                          const HalfRows& to, cudaStream_t stream);
 
 // to = silu(gate + bias) * (up + bias) for a product whose outputs are all of gate's, then up's.
-// `values` is scratch [rows, ffn].
 void launch_silu_parts(const PartialProduct& product, const float* gate_bias, const float* up_bias,
-                       std::uint32_t rows, std::uint32_t ffn, float* values, const HalfRows& to,
+                       std::uint32_t rows, std::uint32_t ffn, const HalfRows& to,
                        cudaStream_t stream);
 
 }  // namespace edgerunner::cuda

@@ -1,6 +1,7 @@
+#include <type_traits>
+
 #include "backend/cuda/chain.cuh"
 #include "backend/cuda/few_rows.h"
-#include "backend/cuda/half_row.cuh"
 #include "backend/cuda/reduce.cuh"
 
 // What follows a product of a few rows: each kernel adds the product's parts as it reads them,
@@ -11,21 +12,43 @@ namespace {
 
 constexpr int kThreads = 1024;  // a block a row: there are few rows
 
-__device__ inline float product_at(const PartialProduct& p, float scale, std::uint32_t row,
-                                   std::uint32_t i) {
-  const std::uint32_t tile = i / kTileOutputs;
-  const std::uint32_t unit = tile * p.cut.units;
-  const std::uint32_t first = p.cut.block_of(unit);
-  const std::uint32_t last = p.cut.block_of(unit + p.cut.units - 1);
-  const float* from = p.parts +
-                      (static_cast<std::size_t>(first + tile) * p.stride + row) * kTileOutputs +
-                      i % kTileOutputs;
-  float sum = 0;
-  for (std::uint32_t block = first; block <= last; ++block) {
-    sum += __ldcg(from);
-    from += static_cast<std::size_t>(p.stride) * kTileOutputs;
+// Elements at[0], at[1], ... of a row of the product; 0 at and past `end`. kAtOnce parts of each
+// are on their way together: the trips to the L2 are what these kernels wait for.
+template <int kAtOnce, int kCount>
+__device__ inline void product_at(const PartialProduct& p, std::uint32_t row,
+                                  const std::uint32_t (&at)[kCount], std::uint32_t end,
+                                  float (&out)[kCount]) {
+  const float scale = p.scale[row];
+  std::uint32_t from[kCount];
+  std::uint32_t count[kCount];
+#pragma unroll
+  for (int e = 0; e < kCount; ++e) {
+    const std::uint32_t tile = at[e] / kTileOutputs;
+    const std::uint32_t unit = tile * p.cut.units;
+    const std::uint32_t first = p.cut.block_of(unit);
+    count[e] = at[e] < end ? p.cut.block_of(unit + p.cut.units - 1) - first + 1 : 0;
+    from[e] = ((first + tile) * p.stride + row) * kTileOutputs + at[e] % kTileOutputs;
+    out[e] = 0;
   }
-  return sum * scale;
+  const std::uint32_t most = p.cut.most_sharing();
+  const std::uint32_t step = p.stride * kTileOutputs;
+  for (std::uint32_t part = 0; part < most; part += kAtOnce) {
+    float value[kAtOnce][kCount];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) {
+        value[i][e] = part + i < count[e] ? __ldcg(p.parts + from[e] + (part + i) * step) : 0.0F;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) out[e] += value[i][e];
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kCount; ++e) out[e] *= scale;
 }
 
 constexpr int kCollectThreads = 256;
@@ -39,7 +62,10 @@ __global__ void __launch_bounds__(kCollectThreads)
   const std::uint32_t i = blockIdx.x * kCollectThreads + threadIdx.x;
   const std::uint32_t row = blockIdx.y;
   if (i >= outputs) return;
-  float value = product_at(product, product.scale[row], row, i);
+  const std::uint32_t at[1] = {i};
+  float sum[1];
+  product_at<4>(product, row, at, outputs, sum);
+  float value = sum[0];
   std::uint32_t from = 0;
 #pragma unroll
   for (int part = 0; part < 3; ++part) {
@@ -51,55 +77,128 @@ __global__ void __launch_bounds__(kCollectThreads)
   y[static_cast<std::size_t>(row) * y_stride + i] = value;
 }
 
+// A row's values in registers, four by four: value[g][e] is element at(g, e).
+constexpr std::uint32_t kGroup = 4 * kThreads;
+__device__ inline std::uint32_t element(int g, int e) {
+  return static_cast<std::uint32_t>(g) * kGroup + static_cast<std::uint32_t>(e) * kThreads +
+         threadIdx.x;
+}
+
+// The block's largest `peak` and, where asked, the sum of `squares`; both in one go.
+__device__ inline float2 reduce_row(float peak, float squares, float2* scratch) {
+  peak = warp_max(peak);
+  squares = warp_sum(squares);
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32] = {peak, squares};
+  __syncthreads();
+  float2 result = {0, 0};
+  for (int i = 0; i < kThreads / 32; ++i) {
+    result.x = fmaxf(result.x, scratch[i].x);
+    result.y += scratch[i].y;
+  }
+  return result;
+}
+
+// Writes a row whose largest magnitude is `peak`, scaled as prefill_ops.h says.
+template <int kGroups>
+__device__ inline void write_row(const float (&value)[kGroups][4], float by_norm, float peak,
+                                 std::uint32_t row, std::uint32_t cols, const HalfRows& to) {
+  const int exponent = peak > 0 ? ilogbf(peak) : 10;
+  const float by = ldexpf(by_norm, 10 - exponent);
+  __half* const out = to.x + static_cast<std::size_t>(row) * cols;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      if (element(g, e) < cols) out[element(g, e)] = __float2half_rn(value[g][e] * by);
+    }
+  }
+  if (threadIdx.x == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);
+}
+
+template <int kGroups>
 __global__ void __launch_bounds__(kThreads)
     add_and_norm_kernel(const __grid_constant__ PartialProduct product, const float* bias,
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
                         HalfRows to) {
-  __shared__ float scratch[kThreads / 32];
+  __shared__ float2 scratch[kThreads / 32];
   wait_for_previous();
   let_next_begin();
   const std::uint32_t row = blockIdx.x;
   float* const values = x + static_cast<std::size_t>(row) * dim;
-  const float scale = product.scale[row];
+  float value[kGroups][4];
   float squares = 0;
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) {
-    float value = values[i] + product_at(product, scale, row, i);
-    if (bias != nullptr) value += bias[i];
-    values[i] = value;
-    squares = fmaf(value, value, squares);
+  float peak = 0;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const std::uint32_t at[4] = {element(g, 0), element(g, 1), element(g, 2), element(g, 3)};
+    float old[4];
+    float by[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      old[e] = at[e] < dim ? values[at[e]] : 0.0F;
+      by[e] = weight != nullptr && at[e] < dim ? weight[at[e]] : 0.0F;
+      if (bias != nullptr && at[e] < dim) old[e] += bias[at[e]];
+    }
+    product_at<5>(product, row, at, dim, value[g]);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float sum = old[e] + value[g][e];
+      if (at[e] < dim) values[at[e]] = sum;
+      squares = fmaf(sum, sum, squares);
+      value[g][e] = sum * by[e];
+      peak = fmaxf(peak, fabsf(value[g][e]));
+    }
   }
   if (weight == nullptr) return;
-  squares = block_sum<kThreads>(squares, scratch);
-  const float by = 1.0F / sqrtf(squares / static_cast<float>(dim) + epsilon);
-  const auto at = [&](std::uint32_t i) { return values[i] * by * weight[i]; };
-  float peak = 0;
-  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) peak = fmaxf(peak, fabsf(at(i)));
-  write_half_row<kThreads>(to, row, dim, peak, scratch, at);
+  const float2 whole = reduce_row(peak, squares, scratch);
+  const float norm = 1.0F / sqrtf(whole.y / static_cast<float>(dim) + epsilon);
+  write_row(value, norm, whole.x * norm, row, dim, to);
 }
 
+template <int kGroups>
 __global__ void __launch_bounds__(kThreads)
     silu_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
-                      const float* up_bias, std::uint32_t ffn, float* values, HalfRows to) {
-  __shared__ float scratch[kThreads / 32];
+                      const float* up_bias, std::uint32_t ffn, HalfRows to) {
+  __shared__ float2 scratch[kThreads / 32];
   wait_for_previous();
   let_next_begin();
   const std::uint32_t row = blockIdx.x;
-  float* const out = values + static_cast<std::size_t>(row) * ffn;
-  const float scale = product.scale[row];
+  float value[kGroups][4];
   float peak = 0;
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < ffn; i += kThreads) {
-    float gate = product_at(product, scale, row, i);
-    float up = product_at(product, scale, row, ffn + i);
-    if (gate_bias != nullptr) gate += gate_bias[i];
-    if (up_bias != nullptr) up += up_bias[i];
-    const float value = gate / (1.0F + __expf(-gate)) * up;
-    out[i] = value;
-    peak = fmaxf(peak, fabsf(value));
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const std::uint32_t gates[4] = {element(g, 0), element(g, 1), element(g, 2), element(g, 3)};
+    const std::uint32_t ups[4] = {gates[0] + ffn, gates[1] + ffn, gates[2] + ffn, gates[3] + ffn};
+    float gate[4];
+    float up[4];
+    product_at<3>(product, row, gates, ffn, gate);
+    product_at<3>(product, row, ups, 2 * ffn, up);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const bool inside = gates[e] < ffn;
+      if (inside && gate_bias != nullptr) gate[e] += gate_bias[gates[e]];
+      if (inside && up_bias != nullptr) up[e] += up_bias[gates[e]];
+      value[g][e] = inside ? gate[e] / (1.0F + __expf(-gate[e])) * up[e] : 0.0F;
+      peak = fmaxf(peak, fabsf(value[g][e]));
+    }
   }
-  write_half_row<kThreads>(to, row, ffn, peak, scratch, [&](std::uint32_t i) { return out[i]; });
+  write_row(value, 1.0F, reduce_row(peak, 0, scratch).x, row, ffn, to);
 }
+
+// Calls launch(std::integral_constant<int, groups>) for the least number of groups that suffices.
+template <typename Launch>
+void with_groups(std::uint32_t cols, const Launch& launch) {
+  if (cols <= kGroup) {
+    launch(std::integral_constant<int, 1>{});
+  } else if (cols <= 2 * kGroup) {
+    launch(std::integral_constant<int, 2>{});
+  } else if (cols <= 4 * kGroup) {
+    launch(std::integral_constant<int, 4>{});
+  } else {
+    launch(std::integral_constant<int, 8>{});
+  }
+}
+static_assert(8 * kGroup == kMostFewRowsCols);
 
 }  // namespace
 
@@ -113,15 +212,19 @@ void launch_collect(const PartialProduct& product, const StackedBias& bias, std:
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
                          const HalfRows& to, cudaStream_t stream) {
-  launch_chained(add_and_norm_kernel, dim3(rows), kThreads, 0, stream, product, bias, dim, x,
-                 weight, epsilon, to);
+  with_groups(dim, [&](auto groups) {
+    launch_chained(add_and_norm_kernel<groups()>, dim3(rows), kThreads, 0, stream, product, bias,
+                   dim, x, weight, epsilon, to);
+  });
 }
 
 void launch_silu_parts(const PartialProduct& product, const float* gate_bias, const float* up_bias,
-                       std::uint32_t rows, std::uint32_t ffn, float* values, const HalfRows& to,
+                       std::uint32_t rows, std::uint32_t ffn, const HalfRows& to,
                        cudaStream_t stream) {
-  launch_chained(silu_parts_kernel, dim3(rows), kThreads, 0, stream, product, gate_bias, up_bias,
-                 ffn, values, to);
+  with_groups(ffn, [&](auto groups) {
+    launch_chained(silu_parts_kernel<groups()>, dim3(rows), kThreads, 0, stream, product, gate_bias,
+                   up_bias, ffn, to);
+  });
 }
 
 }  // namespace edgerunner::cuda

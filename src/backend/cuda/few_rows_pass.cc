@@ -20,7 +20,9 @@ bool stackable(const DeviceMatrix& a, const DeviceMatrix& b) {
 }  // namespace
 
 bool FewRowsPass::supports(const DeviceWeights& weights) {
-  const auto known = [](const DeviceMatrix& matrix) { return few_rows_supports(matrix.type); };
+  const auto known = [](const DeviceMatrix& matrix) {
+    return few_rows_supports(matrix.type) && matrix.cols <= kMostFewRowsCols;
+  };
   return known(weights.head()) &&
          std::all_of(weights.layers().begin(), weights.layers().end(), [&](const DeviceLayer& w) {
            return known(w.q) && known(w.k) && known(w.v) && known(w.o) && known(w.gate) &&
@@ -117,12 +119,12 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
 void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
   const std::uint32_t ffn = c_.spec.layers[index].ffn_dim;
-  float* const gate = c_.scratch.gate.as<float>();
   if (stackable(w.gate, w.up)) {
     const StackedMatrices both = {{w.gate, w.up}, 2, 2 * ffn, 0};
     launch_silu_parts(multiply(both, 2 * ffn, rows, stream), w.gate_bias, w.up_bias, rows, ffn,
-                      gate, c_.half.rows(), stream);
+                      c_.half.rows(), stream);
   } else {
+    float* const gate = c_.scratch.gate.as<float>();
     float* const up = c_.scratch.up.as<float>();
     const Projection of_gate{&w.gate, w.gate_bias};
     const Projection of_up{&w.up, w.up_bias};

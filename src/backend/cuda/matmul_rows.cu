@@ -262,45 +262,67 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
 
-  const auto row_of = [&](std::uint32_t output) -> const std::uint8_t* {
+  // Where this thread's copies of a tile begin, in 16 bytes from the first matrix: found once a
+  // tile, since a tile is many units and the loop is short.
+  constexpr int kCopies = kTile * kPieces / kThreads;
+  constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+  const std::uint8_t* const base_data = m.w.part[0].data;
+  std::uint32_t from[kCopies];
+  std::uint32_t header_from = kNone;
+  std::uint32_t next_tile = begin / m.cut.units;
+  std::uint32_t next_k = begin - next_tile * m.cut.units;
+  const auto row_of = [&](std::uint32_t output) {
+    if (output >= m.outputs) return kNone;
     std::uint32_t row = m.w.first + output;
-    if (output >= m.outputs) return nullptr;
     std::uint32_t i = 0;
     while (row >= m.w.part[i].rows) row -= m.w.part[i++].rows;
-    return m.w.part[i].data + static_cast<std::size_t>(row) * m.w.part[i].row_bytes;
+    return static_cast<std::uint32_t>(
+        (m.w.part[i].data - base_data + static_cast<std::size_t>(row) * m.w.part[i].row_bytes) /
+        16);
   };
-  const auto fetch_weights = [&](std::uint32_t unit, std::uint32_t stage) {
-    const std::uint32_t tile = unit / m.cut.units;
-    const std::uint32_t k = (unit - tile * m.cut.units) * kCols;
+  const auto find_rows = [&] {
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) {
+      from[i] = row_of(next_tile * kTile + (i * kThreads + threadIdx.x) / kPieces);
+    }
+    if (threadIdx.x < kTile) header_from = row_of(next_tile * kTile + threadIdx.x);
+  };
+  find_rows();
+  // Asks for the next unit's weights.
+  const auto fetch_weights = [&](std::uint32_t stage) {
+    if (next_k == m.cut.units) {
+      next_k = 0;
+      ++next_tile;
+      find_rows();
+    }
+    const std::uint32_t k = next_k++ * kCols;
     const std::uint32_t segment = k / kLayout.segment_elements;
     const int at = static_cast<int>(k - segment * kLayout.segment_elements);
     const std::uint32_t rest = cols - segment * kLayout.segment_elements;
     const int count = static_cast<int>(
         rest < kLayout.segment_elements ? rest : kLayout.segment_elements);  // of the segment
     const int n = count / static_cast<int>(kLayout.block_length);
-    const std::size_t offset = static_cast<std::size_t>(segment) * segment_bytes(kLayout);
+    const std::uint8_t* const data = base_data + segment * segment_bytes(kLayout);
     const std::uint32_t to = base + stage * Size::kStage;
 #pragma unroll
-    for (int i = 0; i < kTile * kPieces / kThreads; ++i) {
+    for (int i = 0; i < kCopies; ++i) {
       const int index = i * kThreads + static_cast<int>(threadIdx.x);
       const int row = index / kPieces;
       const int piece = index % kPieces;
-      const std::uint8_t* const data = row_of(tile * kTile + row);
       // Blocks of 32 may end inside the unit; a piece never lies across such an end.
       const bool used =
-          data != nullptr && (kLayout.block_length > 32 || at + piece * (kCols / kPieces) < count);
+          from[i] != kNone && (kLayout.block_length > 32 || at + piece * (kCols / kPieces) < count);
       copy_16(to + Unit::place(row, piece),
-              used ? Unit::code(data + offset, n, at, piece) : m.w.part[0].data, used);
+              used ? Unit::code(data + std::size_t{from[i]} * 16, n, at, piece) : base_data, used);
     }
     if (threadIdx.x < kTile) {
-      const std::uint8_t* const data = row_of(tile * kTile + threadIdx.x);
-      const bool used = data != nullptr;
+      const bool used = header_from != kNone;
       Unit::header(to + Size::kHeaders + threadIdx.x * Unit::kHeaderBytes,
-                   used ? data + offset : m.w.part[0].data, n, at, used);
+                   used ? data + std::size_t{header_from} * 16 : base_data, n, at, used);
     }
   };
-  const auto fetch_x = [&](std::uint32_t unit, std::uint32_t stage) {
-    const std::uint32_t k = unit % m.cut.units * kCols;
+  // The activations of the columns from k on.
+  const auto fetch_x = [&](std::uint32_t k, std::uint32_t stage) {
     const std::uint32_t to = base + stage * Size::kStage + Size::kX;
     constexpr int kXPieces = kCols / 8;
 #pragma unroll
@@ -318,32 +340,32 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
   // Weights don't depend on the kernels before this one.
 #pragma unroll
   for (std::uint32_t i = 0; i < kStages - 1; ++i) {
-    if (begin + i < end) fetch_weights(begin + i, i);
+    if (begin + i < end) fetch_weights(i);
   }
   wait_for_previous();
   let_next_begin();
 #pragma unroll
   for (std::uint32_t i = 0; i < kStages - 1; ++i) {
-    if (begin + i < end) fetch_x(begin + i, i);
+    if (begin + i < end) fetch_x((begin + i) % m.cut.units * kCols, i);
     copy_commit();
   }
 
   float sum[2][kTilesN][4] = {};
+  std::uint32_t tile = begin / m.cut.units;
+  std::uint32_t k = begin - tile * m.cut.units;
   std::uint32_t stage = 0;
   std::uint32_t next_stage = kStages - 1;
   for (std::uint32_t unit = begin; unit < end; ++unit) {
     copy_wait<kStages - 2>();
     __syncthreads();
     if (unit + kStages - 1 < end) {
-      fetch_weights(unit + kStages - 1, next_stage);
-      fetch_x(unit + kStages - 1, next_stage);
+      fetch_weights(next_stage);
+      fetch_x((next_k - 1) * kCols, next_stage);
     }
     copy_commit();
     const std::uint8_t* const codes = shared + stage * Size::kStage;
     const std::uint8_t* const headers = codes + Size::kHeaders;
     const std::uint8_t* const x = codes + Size::kX;
-    const std::uint32_t tile = unit / m.cut.units;
-    const std::uint32_t k = unit - tile * m.cut.units;
     const int block_half = static_cast<int>(k & 3);
     std::uint32_t a[2][2][8];
 #pragma unroll
@@ -371,7 +393,7 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
     }
     if (++stage == kStages) stage = 0;
     if (++next_stage == kStages) next_stage = 0;
-    if (k + 1 != m.cut.units && unit + 1 != end) continue;
+    if (++k != m.cut.units && unit + 1 != end) continue;
 
     // The part is complete: the groups' halves are added in shared memory.
     float* const reduce = reinterpret_cast<float*>(shared + kStages * Size::kStage) +
@@ -398,6 +420,8 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
     }
 #pragma unroll
     for (int i = 0; i < kTilesN * 8; ++i) sum[i / (4 * kTilesN)][i / 4 % kTilesN][i % 4] = 0;
+    k = 0;
+    ++tile;
   }
   copy_wait<0>();
 }
@@ -461,8 +485,8 @@ std::uint32_t most_few_rows(std::size_t shared_bytes_per_block) {
 }
 
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs) {
-  return std::uint64_t{UnitCut(outputs, kUnitCols, kMostBlocks).parts()} * room_of(rows) *
-         kTileOutputs;
+  const std::uint64_t tiles = (outputs + kTileOutputs - 1) / kTileOutputs;
+  return (kMostBlocks + tiles) * room_of(rows) * kTileOutputs;
 }
 
 PartialProduct launch_matmul_rows(const StackedMatrices& w, const HalfRows& x, std::uint32_t rows,

@@ -123,13 +123,5 @@ __device__ inline uint4 load_relaxed4(const std::uint32_t* p) {
                : "memory");
   return x;
 }
-__device__ inline unsigned fetch_add_acq_rel(unsigned* p, unsigned x) {
-  unsigned old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(old)
-               : "l"(p), "r"(x)
-               : "memory");
-  return old;
-}
 
 }  // namespace edgerunner::cuda

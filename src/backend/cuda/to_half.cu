@@ -1,4 +1,3 @@
-#include "backend/cuda/half_row.cuh"
 #include "backend/cuda/prefill_ops.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
@@ -8,12 +7,28 @@ namespace {
 
 constexpr int kThreads = 256;
 
+__device__ float block_max(float x, float* scratch) {
+  x = warp_max(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
+  __syncthreads();
+  float peak = 0;
+  for (int i = 0; i < kThreads / 32; ++i) peak = fmaxf(peak, scratch[i]);
+  return peak;
+}
+
 // A block a row. `at(i)` is the row's value at i; it is asked twice.
 template <typename At>
 __device__ void write_row(const HalfRows& to, std::uint32_t cols, float* scratch, const At& at) {
   float peak = 0;
   for (std::uint32_t i = threadIdx.x; i < cols; i += kThreads) peak = fmaxf(peak, fabsf(at(i)));
-  write_half_row<kThreads>(to, blockIdx.x, cols, peak, scratch, at);
+  peak = block_max(peak, scratch);
+  // 2^(10 - e) for a peak in [2^e, 2^(e+1)).
+  const int exponent = peak > 0 ? ilogbf(peak) : 10;
+  const float by = ldexpf(1.0F, 10 - exponent);
+  __half* const out = to.x + static_cast<std::size_t>(blockIdx.x) * cols;
+  for (std::uint32_t i = threadIdx.x; i < cols; i += kThreads) out[i] = __float2half_rn(at(i) * by);
+  if (threadIdx.x == 0) to.scale[blockIdx.x] = ldexpf(1.0F, exponent - 10);
 }
 
 __global__ void norm_kernel(const float* x, const float* weight, float epsilon, std::uint32_t dim,

@@ -12,6 +12,8 @@ void add_info_command(CLI::App& program);
 void add_tokenize_command(CLI::App& program);
 void add_detokenize_command(CLI::App& program);
 void add_logits_command(CLI::App& program);
+void add_perplexity_command(CLI::App& program);
+void add_verify_command(CLI::App& program);
 void add_generate_command(CLI::App& program);
 void add_render_command(CLI::App& program);
 void add_bench_command(CLI::App& program);

@@ -44,6 +44,8 @@ int run(int argc, char** argv) {
   add_tokenize_command(program);
   add_detokenize_command(program);
   add_logits_command(program);
+  add_perplexity_command(program);
+  add_verify_command(program);
   add_generate_command(program);
   add_render_command(program);
   add_bench_command(program);

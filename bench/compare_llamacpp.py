@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""Measures EdgeRunner and llama.cpp alternately on the same GGUF file and prints the ratios.
+"""Measures EdgeRunner and llama.cpp alternately on the same GGUF files and prints the ratios.
 
     python3 -m venv venv && venv/bin/pip install llama-cpp-python
     venv/bin/python bench/compare_llamacpp.py --model MODEL.gguf
+    venv/bin/python bench/compare_llamacpp.py --grid FOLDER --out bench/results/NAME.json
+    bench/plot_grid.py bench/results/NAME.json docs/NAME.svg
 
 Each round runs, one process after another, `edgerunner bench` and llama.cpp through
-llama-cpp-python's low-level API (llama_decode; n_batch = n_ubatch = 512, f16 cache), with flash
-attention on and off. A machine's speed drifts over minutes, so only medians over alternating rounds
-are compared, and of llama.cpp's two settings the faster one for each test.
+llama-cpp-python's low-level API (llama_decode; n_batch = n_ubatch = 512, f16 cache). A machine's
+speed drifts over minutes, so only medians over alternating rounds are compared. llama.cpp runs with
+flash attention on and off, and the faster one counts for each test; with --peer on, only with it.
+
+--grid measures a model in many formats: FOLDER/NAME-FORMAT.gguf for every format of GRID. Files that
+are missing are made from FOLDER/NAME-F16.gguf by llama.cpp's quantiser, which takes seconds each.
+About 10 minutes on 2 cores with one round; --rounds gives better medians.
 """
 
 import argparse
@@ -24,6 +30,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_TESTS = "prefill:16,prefill:128,prefill:512,prefill:2048,decode:0,decode:2048"
 PEERS = {"flash attention on": True, "flash attention off": False}
+
+# What --grid measures: name, formats, tests. Long prompts once on the small model; of the large one
+# what a machine of 2 cores finishes.
+GRID = (
+    ("smollm2", ("F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M", "Q6_K"), DEFAULT_TESTS),
+    ("llama32-1b", ("Q8_0", "Q4_K"), "prefill:512,decode:0"),
+)
+# llama.cpp's llama_ftype of a format, and whether every matrix gets that type ("pure").
+FILE_TYPES = {"F16": (1, False), "BF16": (32, False), "Q8_0": (7, False), "Q4_0": (2, False),
+              "Q4_K": (14, True), "Q4_K_M": (15, False), "Q6_K": (18, False)}
+# Tokens that warm a test up: pages of the file read, clocks up. A whole long prompt adds nothing.
+WARM_TOKENS = 128
 
 
 def parse_tests(text):
@@ -82,6 +100,8 @@ def peer_worker(arguments):
 
     def measure(kind, number, salt):
         api.llama_memory_clear(memory, True)
+        if salt == 0:
+            number = min(number, WARM_TOKENS)
         if kind == "prefill":
             start = time.perf_counter()
             prefill(number, salt)
@@ -97,7 +117,7 @@ def peer_worker(arguments):
 
     results = []
     for kind, number in arguments.tests:
-        measure(kind, number, 0)  # warm: pages read, caches filled, clocks up
+        measure(kind, number, 0)  # warms up
         rates = [measure(kind, number, 1 + i) for i in range(arguments.repetitions)]
         results.append({"test": kind, "number": number, "tps": statistics.median(rates)})
     print(json.dumps({"results": results, "version": llama_cpp.__version__,
@@ -148,64 +168,139 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def compare(arguments):
-    rates = {"edgerunner": {}, **{peer: {} for peer in PEERS}}
-    about = {}
-    for round_number in range(arguments.rounds):
-        print(f"round {round_number + 1} of {arguments.rounds}", file=sys.stderr)
-        ours = run_json(edgerunner_command(arguments))
-        about["edgerunner"] = {key: ours[key] for key in ("isa", "kernels") if key in ours}
-        for result in ours["results"]:
-            number = result["tokens"] if result["test"] == "prefill" else result["depth"]
-            rates["edgerunner"].setdefault((result["test"], number), []).append(result["tps"])
-        for peer, flash_attention in PEERS.items():
-            theirs = run_json(peer_command(arguments, flash_attention))
-            about["llama-cpp-python"] = {key: theirs[key] for key in ("version", "system")}
-            for result in theirs["results"]:
-                rates[peer].setdefault((result["test"], result["number"]), []).append(result["tps"])
+def measure_round(arguments, rates, about):
+    """Every program once on arguments.model; adds to rates[program][test]."""
+    ours = run_json(edgerunner_command(arguments))
+    about["edgerunner"] = {key: ours[key] for key in ("isa", "kernels") if key in ours}
+    for result in ours["results"]:
+        number = result["tokens"] if result["test"] == "prefill" else result["depth"]
+        rates["edgerunner"].setdefault((result["test"], number), []).append(result["tps"])
+    for peer in peers(arguments):
+        theirs = run_json(peer_command(arguments, PEERS[peer]))
+        about["llama-cpp-python"] = {key: theirs[key] for key in ("version", "system")}
+        for result in theirs["results"]:
+            rates[peer].setdefault((result["test"], result["number"]), []).append(result["tps"])
 
+
+def peers(arguments):
+    return [peer for peer, on in PEERS.items() if on or arguments.peer == "both"]
+
+
+def ratios(arguments, rates):
     rows = []
     for test in arguments.tests:
         ours = statistics.median(rates["edgerunner"][test])
-        medians = {peer: statistics.median(rates[peer][test]) for peer in PEERS}
+        medians = {peer: statistics.median(rates[peer][test]) for peer in peers(arguments)}
         best = max(medians, key=medians.get)
         rows.append({"test": test[0], "tokens" if test[0] == "prefill" else "depth": test[1],
                      "edgerunner_tps": ours, "llamacpp_tps": medians[best],
                      "llamacpp_setting": best, "ratio": ours / medians[best],
                      "raw": {name: rates[name][test] for name in rates}})
-    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "machine": describe_machine(), "model": arguments.model.name,
-            "model_bytes": arguments.model.stat().st_size, "threads": arguments.threads,
-            "rounds": arguments.rounds, "repetitions": arguments.repetitions,
-            "decode_tokens": arguments.decode, "edgerunner_commit": commit(), "about": about,
-            "command": " ".join(["bench/compare_llamacpp.py"] + sys.argv[1:]), "results": rows}
+    return rows
+
+
+def case(arguments, model, tests):
+    """A copy of the arguments for one file of several."""
+    return argparse.Namespace(**{**vars(arguments), "model": model, "tests": tests})
+
+
+def make_file(source, target, file_type):
+    """Quantises source with llama.cpp."""
+    import ctypes
+
+    import llama_cpp as api
+
+    if not source.exists():
+        sys.exit(f"{target} is missing, and {source}, which it could be made from, is too")
+    print(f"making {target.name}", file=sys.stderr)
+    quiet = api.llama_log_callback(lambda level, text, data: None)
+    api.llama_log_set(quiet, None)
+    params = api.llama_model_quantize_default_params()
+    params.ftype, params.pure = FILE_TYPES[file_type]
+    params.nthread = os.cpu_count() or 1
+    part = target.with_suffix(".part")
+    if api.llama_model_quantize(str(source).encode(), str(part).encode(),
+                                ctypes.byref(params)) != 0:
+        sys.exit(f"llama.cpp could not make {target} from {source}")
+    part.rename(target)
+
+
+def grid_cases(arguments):
+    cases = []
+    for name, formats, tests in GRID:
+        for file_type in formats:
+            if arguments.only and f"{name}-{file_type}" not in arguments.only.split(","):
+                continue
+            model = arguments.grid / f"{name}-{file_type}.gguf"
+            if not model.exists():
+                make_file(arguments.grid / f"{name}-F16.gguf", model, file_type)
+            cases.append(case(arguments, model, arguments.tests or parse_tests(tests)))
+    if not cases:
+        sys.exit(f"--only {arguments.only} names nothing of the grid")
+    return cases
+
+
+def compare(arguments):
+    """Rounds over all files, so that a drift of the machine meets them alike."""
+    if arguments.grid:
+        cases = grid_cases(arguments)
+    else:
+        cases = [case(arguments, arguments.model, arguments.tests or parse_tests(DEFAULT_TESTS))]
+    start = time.monotonic()
+    rates = [{"edgerunner": {}, **{peer: {} for peer in peers(arguments)}} for _ in cases]
+    about = [{} for _ in cases]
+    for round_number in range(arguments.rounds):
+        for i, one in enumerate(cases):
+            print(f"round {round_number + 1} of {arguments.rounds}: {one.model.name} "
+                  f"({time.monotonic() - start:.0f} s)", file=sys.stderr)
+            measure_round(one, rates[i], about[i])
+    models = [{"model": one.model.name, "model_bytes": one.model.stat().st_size,
+               "about": about[i], "results": ratios(one, rates[i])} for i, one in enumerate(cases)]
+    report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+              "machine": describe_machine(), "threads": arguments.threads,
+              "rounds": arguments.rounds, "repetitions": arguments.repetitions,
+              "decode_tokens": arguments.decode, "edgerunner_commit": commit(),
+              "seconds": round(time.monotonic() - start)}
+    return {**report, "models": models} if arguments.grid else {**report, **models[0]}
 
 
 def print_table(report):
-    print(f"{report['model']}, {report['threads']} threads, {report['machine']['cpu']}, "
+    print(f"{report['threads']} threads, {report['machine']['cpu']}, "
           f"medians of {report['rounds']} rounds")
-    print(f"{'test':<16}{'EdgeRunner':>12}{'llama.cpp':>12}{'ratio':>8}  llama.cpp's setting")
-    for row in report["results"]:
-        test = f"{row['test']} {row.get('tokens', row.get('depth'))}"
-        print(f"{test:<16}{row['edgerunner_tps']:>12.1f}{row['llamacpp_tps']:>12.1f}"
-              f"{row['ratio']:>8.2f}  {row['llamacpp_setting']}")
+    for model in report.get("models", [report]):
+        print(f"\n{model['model']}")
+        print(f"{'test':<16}{'EdgeRunner':>12}{'llama.cpp':>12}{'ratio':>8}  llama.cpp's setting")
+        for row in model["results"]:
+            test = f"{row['test']} {row.get('tokens', row.get('depth'))}"
+            print(f"{test:<16}{row['edgerunner_tps']:>12.1f}{row['llamacpp_tps']:>12.1f}"
+                  f"{row['ratio']:>8.2f}  {row['llamacpp_setting']}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, required=True, help="a GGUF file")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--model", type=Path, help="a GGUF file")
+    what.add_argument("--grid", type=Path, help="a folder with NAME-FORMAT.gguf; see above")
+    parser.add_argument("--only", help="of the grid, as smollm2-Q8_0,llama32-1b-Q4_K")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/edgerunner")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5, help="alternating rounds")
-    parser.add_argument("--repetitions", type=int, default=3, help="of a test within a round")
-    parser.add_argument("--decode", type=int, default=64, help="tokens of a decode test")
-    parser.add_argument("--tests", type=parse_tests, default=DEFAULT_TESTS,
+    parser.add_argument("--rounds", type=int, help="alternating rounds; default 5, 1 of a grid")
+    parser.add_argument("--repetitions", type=int, help="within a round; default 3, 1 of a grid")
+    parser.add_argument("--decode", type=int, help="tokens of a decode test; default 64, 32 of a grid")
+    parser.add_argument("--peer", choices=("both", "on"),
+                        help="llama.cpp's flash attention; default both, on of a grid")
+    parser.add_argument("--tests", type=parse_tests,
                         help=f"default {DEFAULT_TESTS}; a decode test names its depth")
     parser.add_argument("--out", type=Path, help="where the raw results go, as JSON")
     parser.add_argument("--peer-worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flash-attention", action=argparse.BooleanOptionalAction, default=True,
                         help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    for name, alone, in_grid in (("rounds", 5, 1), ("repetitions", 3, 1), ("decode", 64, 32),
+                                 ("peer", "both", "on")):
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, in_grid if arguments.grid else alone)
     if arguments.peer_worker:
         peer_worker(arguments)
         return

@@ -46,8 +46,12 @@ Json to_json(const ModelReport& report) {
                                    {"bytes", group.bytes}});
   }
   for (const MemoryLine& line : report.memory) {
+    Json by_kv = Json::object();
+    for (const auto& [kv, bytes] : line.cache_bytes_by_kv) by_kv[kv] = bytes;
     document["memory"].push_back(
         {{"context", line.context},
+         {"kv", line.kv},
+         {"cache_bytes_by_kv", by_kv},
          {"weights_bytes", report.bytes},
          {"cache_bytes", line.cache_bytes},
          {"scratch_bytes", line.scratch_bytes},
@@ -99,11 +103,15 @@ std::string to_text(const ModelReport& report) {
          fmt::format("{}, {} elements, {}", group.count, group.elements, megabytes(group.bytes)));
   }
   for (const MemoryLine& memory : report.memory) {
+    std::string others;
+    for (const auto& [kv, bytes] : memory.cache_bytes_by_kv) {
+      if (kv != memory.kv) others += fmt::format("; --kv {}: cache {}", kv, megabytes(bytes));
+    }
     line(fmt::format("memory for {} tokens", memory.context),
-         fmt::format("{} (file {}, cache {}, scratch {})",
+         fmt::format("{} (file {}, {} cache {}, scratch {}){}",
                      megabytes(report.bytes + memory.cache_bytes + memory.scratch_bytes),
-                     megabytes(report.bytes), megabytes(memory.cache_bytes),
-                     megabytes(memory.scratch_bytes)));
+                     megabytes(report.bytes), memory.kv, megabytes(memory.cache_bytes),
+                     megabytes(memory.scratch_bytes), others));
   }
   line("backend", fmt::format("{}, {} {}", report.backend, report.threads,
                               report.threads == 1 ? "thread" : "threads"));

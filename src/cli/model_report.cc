@@ -111,9 +111,22 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   std::vector<MemoryLine> lines;
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
-    const ExecutorOptions executor = executor_options(options, context);
-    const MemoryNeed need = find_backend(options.backend).need(spec, executor);
-    lines.push_back({context, need.cache_bytes, need.scratch_bytes});
+    ExecutorOptions executor = executor_options(options, context);
+    const Backend backend = find_backend(options.backend);
+    const MemoryNeed need = backend.need(spec, executor);
+    MemoryLine& line = lines.emplace_back();
+    line.context = context;
+    line.kv = name(executor.kv);
+    line.cache_bytes = need.cache_bytes;
+    line.scratch_bytes = need.scratch_bytes;
+    for (const KvPrecision kv : {KvPrecision::f32, KvPrecision::f16, KvPrecision::q8}) {
+      executor.kv = kv;
+      try {
+        line.cache_bytes_by_kv.emplace_back(name(kv), backend.need(spec, executor).cache_bytes);
+      } catch (const Error&) {
+        continue;  // a precision that this backend doesn't keep
+      }
+    }
   }
   return lines;
 }

@@ -20,7 +20,9 @@ struct TensorGroup {
 // What a sequence of `context` tokens needs beside the weights.
 struct MemoryLine {
   std::uint64_t context = 0;
-  std::uint64_t cache_bytes = 0;
+  std::string kv;                 // the cache precision that was asked for
+  std::uint64_t cache_bytes = 0;  // of that
+  std::vector<std::pair<std::string, std::uint64_t>> cache_bytes_by_kv;  // that the backend has
   std::uint64_t scratch_bytes = 0;
 };
 

@@ -126,6 +126,11 @@ void perplexity(const PerplexityArguments& arguments) {
                     "a stride is at least 1 and less than the window",
                     header.window, header.stride));
   }
+  if (header.window > model.context()) {
+    throw Error(ErrorCode::context_full,
+                fmt::format("--window {} is more than the context of {} tokens", header.window,
+                            model.context()));
+  }
   header.tokens = read_tokens(arguments, model);
   const Result result = run(arguments, model, header);
 

@@ -4,7 +4,15 @@
 #include <chrono>
 #include <numeric>
 
+#include "backend/token_chooser.h"
+#include "runtime/burst_length.h"
+
 namespace edgerunner::cli {
+namespace {
+
+const SamplingOptions kGreedy;
+
+}  // namespace
 
 ThroughputMeter::ThroughputMeter(Executor& executor, std::uint32_t vocab_size,
                                  std::uint32_t repetitions)
@@ -41,7 +49,30 @@ void ThroughputMeter::run_prompt(std::uint32_t tokens, std::uint32_t sequence) {
   }
 }
 
-void ThroughputMeter::run_step(std::uint32_t position, std::uint32_t sequences) {
+void ThroughputMeter::run_steps(std::uint32_t position, std::uint32_t count,
+                                std::uint32_t sequences) {
+  TokenChooser* const chooser = executor_->chooser();
+  const bool chosen_there = chooser != nullptr && chooser->can_choose(kGreedy);
+  BurstLength burst;
+  for (std::uint32_t done = 0; done < count;) {
+    const Batch batch = step(position + done, sequences);
+    if (!chosen_there) {
+      executor_->forward(batch,
+                         std::span(logits_).first(logits_.size() / rows_.size() * sequences));
+      ++done;
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const std::uint32_t steps = std::min(burst.next(chooser->most_steps()), count - done);
+    const std::vector<TokenChoice> choices(sequences, TokenChoice{&kGreedy, {}, done});
+    chosen_.resize(std::size_t{steps} * sequences);
+    chooser->choose(batch, choices, steps, chosen_);
+    burst.took(steps, std::chrono::steady_clock::now() - start);
+    done += steps;
+  }
+}
+
+Batch ThroughputMeter::step(std::uint32_t position, std::uint32_t sequences) {
   row_tokens_.clear();
   slices_.clear();
   for (std::uint32_t i = 0; i < sequences; ++i) {
@@ -49,10 +80,8 @@ void ThroughputMeter::run_step(std::uint32_t position, std::uint32_t sequences) 
     row_tokens_.push_back(tokens_[std::size_t{pages.front()} * kPageTokens + position]);
     slices_.push_back({.rows = 1, .start = position, .pages = pages});
   }
-  executor_->forward({.tokens = row_tokens_,
-                      .sequences = slices_,
-                      .logit_rows = std::span(rows_).first(sequences)},
-                     std::span(logits_).first(logits_.size() / rows_.size() * sequences));
+  return {
+      .tokens = row_tokens_, .sequences = slices_, .logit_rows = std::span(rows_).first(sequences)};
 }
 
 template <typename Work>
@@ -84,9 +113,7 @@ Throughput ThroughputMeter::prefill(std::uint32_t tokens) {
 Throughput ThroughputMeter::decode(std::uint32_t tokens, std::uint32_t depth,
                                    std::uint32_t sequences) {
   for (std::uint32_t i = 0; i < sequences; ++i) run_prompt(depth, i);
-  Throughput result = measure(tokens * sequences, [&] {
-    for (std::uint32_t i = 0; i < tokens; ++i) run_step(depth + i, sequences);
-  });
+  Throughput result = measure(tokens * sequences, [&] { run_steps(depth, tokens, sequences); });
   result.test = "decode";
   result.tokens = tokens;
   result.depth = depth;

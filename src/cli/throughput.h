@@ -32,13 +32,15 @@ class ThroughputMeter {
   Throughput prefill(std::uint32_t tokens);
 
   // `tokens` tokens one after another, each with its logits, behind `depth` tokens; in `sequences`
-  // sequences at once, a row of each in every forward pass.
+  // sequences at once, a row of each in every forward pass. Where the backend chooses tokens
+  // itself, it does, greedily and in bursts, as in generating.
   Throughput decode(std::uint32_t tokens, std::uint32_t depth, std::uint32_t sequences);
 
  private:
   std::span<const PageId> pages_of(std::uint32_t sequence) const;
   void run_prompt(std::uint32_t tokens, std::uint32_t sequence);
-  void run_step(std::uint32_t position, std::uint32_t sequences);
+  void run_steps(std::uint32_t position, std::uint32_t count, std::uint32_t sequences);
+  Batch step(std::uint32_t position, std::uint32_t sequences);
   template <typename Work>
   Throughput measure(std::uint32_t tokens, const Work& work);
 
@@ -50,6 +52,7 @@ class ThroughputMeter {
   std::vector<TokenId> row_tokens_;  // of a step, a row a sequence
   std::vector<SequenceSlice> slices_;
   std::vector<std::uint32_t> rows_;  // 0, 1, ...
+  std::vector<TokenId> chosen_;      // [steps, sequences]
 };
 
 }  // namespace edgerunner::cli

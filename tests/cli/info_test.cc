@@ -40,6 +40,9 @@ TEST_F(Info, AddsUpTheMemoryForAContext) {
   EXPECT_EQ(memory("128", "f16")["cache_bytes"], cache / 2);
   // A quarter, and a scale of 4 bytes for each key and each value.
   EXPECT_EQ(memory("128", "q8")["cache_bytes"], cache / 4 + 2 * 2 * 128 * 2 * 4);
+  for (const char* kv : {"f32", "f16", "q8"}) {
+    EXPECT_EQ(whole["cache_bytes_by_kv"][kv], memory("128", kv)["cache_bytes"]) << kv;
+  }
   EXPECT_EQ(whole["total_bytes"], whole["weights_bytes"].get<std::uint64_t>() + cache +
                                       whole["scratch_bytes"].get<std::uint64_t>());
 }

@@ -21,10 +21,11 @@ declare -rA below=(
   [arch]="base tensor gguf"
   [tokenizer]="base tensor gguf"
   [chat]="base tensor gguf"
+  [constraint]="base tensor gguf"
   [backend]="base tensor gguf arch"
-  [runtime]="base tensor gguf arch tokenizer chat backend"
-  [server]="base tensor gguf arch tokenizer chat backend runtime"
-  [cli]="base tensor gguf arch tokenizer chat backend runtime server"
+  [runtime]="base tensor gguf arch tokenizer chat constraint backend"
+  [server]="base tensor gguf arch tokenizer chat constraint backend runtime"
+  [cli]="base tensor gguf arch tokenizer chat constraint backend runtime server"
 )
 
 breaches=0

@@ -15,6 +15,7 @@ void add_logits_command(CLI::App& program);
 void add_perplexity_command(CLI::App& program);
 void add_verify_command(CLI::App& program);
 void add_generate_command(CLI::App& program);
+void add_chat_command(CLI::App& program);
 void add_render_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_profile_command(CLI::App& program);

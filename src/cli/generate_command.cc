@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/usage_error.h"
 #include "edgerunner/model.h"
 
 namespace edgerunner::cli {
@@ -18,6 +20,8 @@ struct GenerateArguments {
   ModelArguments model;
   InputOptions input;
   SamplingArguments sampling;
+  std::optional<std::string> json_schema;
+  std::optional<std::string> grammar;
   bool stats = false;
   bool json = false;
 };
@@ -46,7 +50,12 @@ nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) 
 
 void generate(const GenerateArguments& arguments) {
   arguments.input.check("--prompt, --file, --ids and -");
-  const GenerateOptions options = arguments.sampling.resolve(arguments.model.seed);
+  GenerateOptions options = arguments.sampling.resolve(arguments.model.seed);
+  if (arguments.json_schema && arguments.grammar) {
+    throw UsageError("give at most one of --json-schema and --grammar");
+  }
+  if (arguments.json_schema) options.json_schema = read_file(*arguments.json_schema);
+  if (arguments.grammar) options.grammar = read_file(*arguments.grammar);
   std::vector<TokenId> ids;
   std::string prompt;
   if (arguments.input.ids) {
@@ -91,6 +100,10 @@ void add_generate_command(CLI::App& program) {
                    "Most tokens to generate; 0: until the model ends or the context is full")
       ->capture_default_str();
   arguments->sampling.add_to(*command);
+  command->add_option("--json-schema", arguments->json_schema,
+                      "A file with a JSON Schema that the text must satisfy");
+  command->add_option("--grammar", arguments->grammar,
+                      "A file with a grammar (GBNF) that the text must be of");
   command->add_flag("--stats", arguments->stats, "Print a line of statistics on standard error");
   command->add_flag("--json", arguments->json, "Print one JSON document instead of streaming");
   command->callback([arguments] { generate(*arguments); });

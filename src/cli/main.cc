@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add_perplexity_command(program);
   add_verify_command(program);
   add_generate_command(program);
+  add_chat_command(program);
   add_render_command(program);
   add_bench_command(program);
   add_profile_command(program);

@@ -34,6 +34,7 @@ GenerationTask::GenerationTask(const Tokenizer* tokenizer, const GenerationLimit
       tokens_(prompt.begin(), prompt.end()) {
   check(prompt);
   if (tokenizer != nullptr) decoder_.emplace(*tokenizer);
+  constraint_ = make_constraint(options.json_schema, options.grammar, tokenizer, limits.trie);
   summary_.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   while (tokens_.size() > limits.context) shift_context();
 }
@@ -67,7 +68,7 @@ void GenerationTask::start(std::uint32_t reused) {
 }
 
 std::optional<Task::Wish> GenerationTask::wish() const {
-  if (sink_->reports()) return std::nullopt;
+  if (sink_->reports() || constraint_) return std::nullopt;
   const auto room = limits_.context + 1 - static_cast<std::uint32_t>(tokens_.size());
   const std::uint32_t most =
       options_.max_tokens > 0 ? std::min(room, options_.max_tokens - sampled_) : room;
@@ -76,7 +77,10 @@ std::optional<Task::Wish> GenerationTask::wish() const {
 
 Task::Step GenerationTask::advance(std::span<float> logits) {
   report_ = begin_report(logits);
-  return take(sampler_.sample(logits, tokens_, next_index()));
+  if (!constraint_) return take(sampler_.sample(logits, tokens_, next_index()));
+  const TokenId token = sampler_.sample(logits, tokens_, next_index(), constraint_->mask());
+  constraint_->accept(token);
+  return take(token);
 }
 
 Task::Step GenerationTask::take(TokenId token) {
@@ -95,7 +99,9 @@ Task::Step GenerationTask::take(TokenId token) {
     decoded_bytes_ += decoded.size();
     emit(matcher_.push(decoded));
   }
-  if (matcher_.stopped()) return finish(FinishReason::stop);
+  if (matcher_.stopped() || (constraint_ && constraint_->finished())) {
+    return finish(FinishReason::stop);
+  }
   if (options_.max_tokens > 0 && sampled_ >= options_.max_tokens) {
     return finish(FinishReason::length);
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "constraint/make_constraint.h"
 #include "edgerunner/generation.h"
 #include "edgerunner/tokenizer.h"
 #include "runtime/generation_sink.h"
@@ -23,6 +24,7 @@ namespace edgerunner {
 struct GenerationLimits {
   std::uint32_t vocab_size = 0;
   std::uint32_t context = 0;
+  SharedTrie* trie = nullptr;  // of the tokenizer; without one, a constraint makes its own
 };
 
 // A generation on the scheduler's thread: samples, detokenises, looks for stops and hands pieces of
@@ -64,6 +66,7 @@ class GenerationTask : public Task {
   std::stop_token stop_;
   std::shared_ptr<GenerationSink> sink_;
   Sampler sampler_;
+  std::unique_ptr<Constraint> constraint_;  // null where anything may come
   std::optional<StreamDecoder> decoder_;
   StopMatcher matcher_;
   std::vector<TokenId> tokens_;

@@ -60,7 +60,8 @@ const ModelInfo& Model::info() const { return state_->info; }
 Generation Model::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                            std::stop_token stop) {
   const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
-                                .context = state_->info.context};
+                                .context = state_->info.context,
+                                .trie = &state_->trie};
   auto outcome = std::make_shared<Generation::State>();
   state_->scheduler->submit(std::make_shared<GenerationTask>(
       state_->tokenizer.get(), limits, prompt, options, outcome, std::move(stop)));

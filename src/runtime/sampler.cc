@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 
 #include "base/exponential.h"
@@ -72,7 +73,7 @@ Sampler::Sampler(const SamplingOptions& options, std::uint32_t vocab_size) : opt
 }
 
 TokenId Sampler::sample(std::span<float> logits, std::span<const TokenId> history,
-                        std::uint64_t index) {
+                        std::uint64_t index, std::span<const std::uint64_t> allowed) {
   if (!all_finite(logits)) {
     throw Error(ErrorCode::device,
                 "the model's logits are not finite; the file may be damaged, or its values too "
@@ -80,9 +81,10 @@ TokenId Sampler::sample(std::span<float> logits, std::span<const TokenId> histor
   }
   add_bias(logits);
   penalise(logits, history);
+  if (!allowed.empty()) ban_others(logits, allowed);
   const float largest = max_value(logits);
   if (std::isinf(largest)) {
-    throw Error(ErrorCode::invalid_argument, "logit_bias bans every token of the vocabulary");
+    throw Error(ErrorCode::invalid_argument, "logit_bias bans every token that may come");
   }
   if (options_.temperature == 0) {
     return static_cast<TokenId>(std::find(logits.begin(), logits.end(), largest) - logits.begin());
@@ -107,6 +109,19 @@ bool Sampler::before(const Candidate& a, const Candidate& b) {
 
 void Sampler::add_bias(std::span<float> logits) const {
   for (const auto& [token, bias] : options_.logit_bias) logits[token] += bias;
+}
+
+void Sampler::ban_others(std::span<float> logits, std::span<const std::uint64_t> allowed) {
+  constexpr float kBanned = -std::numeric_limits<float>::infinity();
+  for (std::size_t word = 0; word * 64 < logits.size(); ++word) {
+    const std::uint64_t bits = word < allowed.size() ? allowed[word] : 0;
+    if (bits == ~std::uint64_t{0}) continue;
+    const std::span<float> part =
+        logits.subspan(word * 64, std::min<std::size_t>(64, logits.size() - word * 64));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if ((bits >> i & 1) == 0) part[i] = kBanned;
+    }
+  }
 }
 
 void Sampler::penalise(std::span<float> logits, std::span<const TokenId> history) {

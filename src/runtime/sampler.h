@@ -21,8 +21,10 @@ class Sampler {
 
   // The token after `history` (prompt and output so far), which is number `index` of its
   // sequence. `logits`, [vocab_size], is used as scratch and left changed. Throws Error(device)
-  // where a logit is not finite.
-  TokenId sample(std::span<float> logits, std::span<const TokenId> history, std::uint64_t index);
+  // where a logit is not finite. `allowed`, a bit for each token, lowest first, says which may be
+  // chosen (those beyond it may not); empty: all.
+  TokenId sample(std::span<float> logits, std::span<const TokenId> history, std::uint64_t index,
+                 std::span<const std::uint64_t> allowed = {});
 
  private:
   struct Candidate {
@@ -33,6 +35,7 @@ class Sampler {
   static bool before(const Candidate& a, const Candidate& b);
 
   void add_bias(std::span<float> logits) const;
+  static void ban_others(std::span<float> logits, std::span<const std::uint64_t> allowed);
   void penalise(std::span<float> logits, std::span<const TokenId> history);
   void collect_top_k(std::span<const float> logits, float largest);
   double collect_all(std::span<const float> logits, float largest);

@@ -45,7 +45,8 @@ std::vector<Engine::Place> Engine::take_places(std::size_t count) {
 void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& options,
                     std::shared_ptr<GenerationSink> sink) {
   Model::State& state = state_of(model());
-  const GenerationLimits limits{.vocab_size = state.info.vocab_size, .context = state.info.context};
+  const GenerationLimits limits{
+      .vocab_size = state.info.vocab_size, .context = state.info.context, .trie = &state.trie};
   state.scheduler->submit(std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt,
                                                            options, std::move(sink)));
 }

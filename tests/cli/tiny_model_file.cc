@@ -99,6 +99,7 @@ void write_tiny_model(const std::filesystem::path& path, const TinyModelFile& mo
   writer.set(prefix + "attention.layer_norm_rms_epsilon", 1e-5F);
   writer.set(prefix + "rope.freq_base", 10000.0F);
   set_vocabulary(writer);
+  if (!model.chat_template.empty()) writer.set("tokenizer.chat_template", model.chat_template);
   if (model.tensors) {
     const std::vector<Declared> list = tensor_list();
     for (const Declared& tensor : list) {

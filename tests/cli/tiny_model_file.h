@@ -15,6 +15,7 @@ struct TinyModelFile {
   std::string architecture = "llama";
   bool tensors = true;
   std::uint32_t context = 192;
+  std::string chat_template = {};
 };
 inline constexpr TokenId kTinyEos = 0;
 inline constexpr TokenId kTinyMark = 1;

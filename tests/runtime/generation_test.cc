@@ -323,5 +323,40 @@ TEST(Generation, WorksOnIdsWhereThereIsNoTokenizer) {
   EXPECT_THROW(script.model.generate(prompt, options), Error);
 }
 
+TEST(Generation, HoldsTheModelToAGrammar) {
+  ScriptedModel script(say("p", "zzz"));
+  GenerateOptions options;
+  options.grammar = "root ::= \"ab\" [x-z]";
+  const Outcome outcome = run(script.model, "p", options);
+  EXPECT_EQ(outcome.text, "abz");
+  EXPECT_EQ(outcome.summary.finish_reason, FinishReason::stop);
+}
+
+TEST(Generation, EndsWithAWholeTextWhereTheModelWouldEndEarly) {
+  ScriptedModel script(say("p", ""));
+  GenerateOptions options;
+  options.json_schema = R"({"const": [1]})";
+  EXPECT_EQ(run(script.model, "p", options).text, "[1]");
+}
+
+TEST(Generation, RefusesAConstraintThatCannotBeKept) {
+  ScriptedModel script(say("p", "abc"));
+  GenerateOptions options;
+  options.json_schema = R"({"not": {}})";
+  EXPECT_THROW(script.model.generate("p", options), Error);
+  options.json_schema = "{}";
+  options.grammar = "root ::= \"a\"";
+  EXPECT_THROW(script.model.generate("p", options), Error);
+}
+
+TEST(Generation, ShowsControlTokensThatAreAskedFor) {
+  ScriptedModelOptions model_options;
+  model_options.pieces = {"<mark>"};
+  ScriptedModel script(say("p", {'a', kPiece, 'b'}), model_options);
+  GenerateOptions options;
+  options.visible_tokens = {kPiece};
+  EXPECT_EQ(run(script.model, "p", options).text, "a<mark>b");
+}
+
 }  // namespace
 }  // namespace edgerunner

@@ -314,5 +314,21 @@ TEST(Exponential, IsWithinItsBound) {
   EXPECT_EQ(exp_of_negative(-kInfinity), 0.0F);
 }
 
+TEST(Sampler, ChoosesAmongAllowedTokensOnly) {
+  std::vector<float> logits(200, 1.0F);
+  logits[7] = 9.0F;
+  const std::vector<std::uint64_t> allowed = {0, std::uint64_t{1} << 5 | std::uint64_t{1} << 6};
+  for (const float temperature : {0.0F, 1.0F, 100.0F}) {
+    SamplingOptions options;
+    options.temperature = temperature;
+    for (std::uint64_t index = 0; index < 20; ++index) {
+      Sampler sampler(options, 200);
+      std::vector<float> scratch = logits;
+      const TokenId token = sampler.sample(scratch, {}, index, allowed);
+      EXPECT_TRUE(token == 69 || token == 70) << token;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace edgerunner

@@ -241,7 +241,7 @@ Value binary(Heap& heap, Operator op, const Value& left, const Value& right) {
       return repeat(heap, right, left.as_integer());
     }
   }
-  if (op == Operator::modulo && left.is_string() && !right.is_undefined()) {
+  if (op == Operator::modulo && left.is_string()) {
     return printf_format(heap, left, right);
   }
   fail_types(op, left, right);

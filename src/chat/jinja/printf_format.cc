@@ -49,8 +49,11 @@ class PrintfFormatter {
     return format_[at_];
   }
 
-  // A dict gives its items by name; lists and dicts need not be used up.
-  bool has_names() const { return value_.is(Kind::dict) || value_.is(Kind::list); }
+  // A dict gives its items by name; what has items at all need not be used up.
+  bool has_names() const {
+    return value_.is(Kind::dict) || value_.is(Kind::list) || value_.is(Kind::range) ||
+           value_.is_undefined();
+  }
 
   Value take() {
     if (!value_.is(Kind::tuple)) {

@@ -103,8 +103,6 @@ class Evaluator {
   const Block* template_ = nullptr;
   std::size_t at_ = 0;  // in the source: what is being evaluated, for errors
   int depth_ = 0;
-
-  friend Value call_loop_method(Evaluator&, const Value&, const Arguments&);
 };
 
 }  // namespace edgerunner::jinja

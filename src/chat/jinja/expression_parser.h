@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/jinja/parser_base.h"
 #include "chat/jinja/syntax_tree.h"
+#include "chat/jinja/token_cursor.h"
 
 namespace edgerunner::jinja {
 

@@ -9,7 +9,7 @@
 
 #include "chat/jinja/expression_parser.h"
 #include "chat/jinja/find_names.h"
-#include "chat/jinja/parser_base.h"
+#include "chat/jinja/token_cursor.h"
 
 namespace edgerunner::jinja {
 namespace {

@@ -1,4 +1,4 @@
-#include "chat/jinja/parser_base.h"
+#include "chat/jinja/token_cursor.h"
 
 #include <fmt/format.h>
 

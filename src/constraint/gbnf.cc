@@ -15,7 +15,7 @@ namespace edgerunner {
 namespace {
 
 constexpr int kMostNesting = 100;
-constexpr std::int64_t kMostRepetitions = 10'000;
+constexpr std::int64_t kMostRepetitions = 100'000;
 
 // An element of a rule, as parsed: the grammar is built from its end, so it is kept first.
 struct Element {

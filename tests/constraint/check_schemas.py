@@ -78,7 +78,7 @@ def whole(rng):
         made = {"$defs": {"t": made, "list": {"type": "object", "properties": {"head": {"$ref": "#/$defs/t"}, "tail": {
             "anyOf": [{"$ref": "#/$defs/list"}, {"type": "null"}]}}, "required": ["head", "tail"]}}, "$ref": "#/$defs/list"}
     if rng.random() < 0.1:
-        made = {"type": "object", "properties": {"x": made}, rng.choice(["not", "patternProperties", "minProperties", "if", "uniqueItems"]): {}}
+        made = {"type": "object", "properties": {"x": made}, rng.choice(["not", "patternProperties", "minProperties", "if"]): {}}
     return made
 
 

@@ -106,8 +106,7 @@ const Value* Evaluator::python_attribute(const Value& object, std::string_view n
 }
 
 Value Evaluator::attribute(const Value& object, std::string_view name) {
-  const bool is_private = name.starts_with("__") && name.ends_with("__");
-  if (object.is_undefined() && !is_private) fail(std::string(object.as<Undefined>()->message));
+  if (object.is_undefined()) fail(std::string(object.as<Undefined>()->message));
   Value storage;
   if (const Value* const found = python_attribute(object, name, storage)) return *found;
   if (object.is(Kind::dict)) {

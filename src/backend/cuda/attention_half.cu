@@ -1,5 +1,6 @@
 #include <cfloat>
 
+#include "backend/cuda/chain.cuh"
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/prefill_ops.h"
 #include "backend/cuda/ptx.cuh"
@@ -25,11 +26,13 @@ __device__ inline std::uint32_t chunk_at(int row, int chunk) {
 template <int kDim>
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(AttentionShape shape, DeviceBatch batch, const RowTile* tiles,
-                     const float* qkv, const __half* keys, const __half* values, float* out) {
+                     const float* qkv, const __half* keys, const __half* values, HalfRows to_rows) {
   extern __shared__ __align__(128) std::uint8_t shared[];
   constexpr int kTileBytes = kKeys * kDim * 2;
   constexpr int kSteps = kDim / 16;
   constexpr int kChunks = kDim / 8;
+  wait_for_previous();
+  let_next_begin();
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int warp = static_cast<int>(threadIdx.x / 32);
   // The last tiles see the most keys: they begin first.
@@ -178,25 +181,27 @@ __global__ void __launch_bounds__(kThreads)
     total[r] += __shfl_xor_sync(0xFFFFFFFFU, total[r], 2);
     if (!valid[r]) continue;
     const float scale = 1.0F / total[r];
-    float* const to = out + static_cast<std::size_t>(tile.first + row[r]) * shape.q_dim() +
-                      head[r] * kDim + 2 * (lane & 3);
+    __half* const to = to_rows.x + static_cast<std::size_t>(tile.first + row[r]) * shape.q_dim() +
+                       head[r] * kDim + 2 * (lane & 3);
 #pragma unroll
     for (int d = 0; d < kDim / 8; ++d) {
-      *reinterpret_cast<float2*>(to + 8 * d) = {sum[d][2 * r] * scale, sum[d][2 * r + 1] * scale};
+      *reinterpret_cast<std::uint32_t*>(to + 8 * d) =
+          pack_half2(sum[d][2 * r] * scale, sum[d][2 * r + 1] * scale);
     }
+    if (head[r] == 0 && (lane & 3) == 0) to_rows.scale[tile.first + row[r]] = 1.0F;
   }
 }
 
 template <int kDim>
 void launch(const AttentionShape& shape, const DeviceBatch& batch, const RowTile* tiles,
-            std::uint32_t tile_count, const float* qkv, const DeviceCache& cache, float* out,
-            cudaStream_t stream) {
+            std::uint32_t tile_count, const float* qkv, const DeviceCache& cache,
+            const HalfRows& to, cudaStream_t stream) {
   constexpr int kBytes = 4 * kKeys * kDim * 2;  // two stages of keys and values
   cudaFuncSetAttribute(attention_kernel<kDim>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const dim3 grid(tile_count, shape.kv_heads);
-  attention_kernel<kDim><<<grid, kThreads, kBytes, stream>>>(
-      shape, batch, tiles, qkv, static_cast<const __half*>(cache.keys),
-      static_cast<const __half*>(cache.values), out);
+  launch_chained(attention_kernel<kDim>, grid, kThreads, kBytes, stream, shape, batch, tiles, qkv,
+                 static_cast<const __half*>(cache.keys), static_cast<const __half*>(cache.values),
+                 to);
 }
 
 }  // namespace
@@ -208,11 +213,11 @@ bool tensor_attention_supports(const AttentionShape& shape, KvPrecision kv) {
 
 void launch_attention_half(const AttentionShape& shape, const DeviceBatch& batch,
                            const RowTile* tiles, std::uint32_t tile_count, const float* qkv,
-                           const DeviceCache& cache, float* out, cudaStream_t stream) {
+                           const DeviceCache& cache, const HalfRows& to, cudaStream_t stream) {
   if (shape.head_dim == 64) {
-    launch<64>(shape, batch, tiles, tile_count, qkv, cache, out, stream);
+    launch<64>(shape, batch, tiles, tile_count, qkv, cache, to, stream);
   } else {
-    launch<128>(shape, batch, tiles, tile_count, qkv, cache, out, stream);
+    launch<128>(shape, batch, tiles, tile_count, qkv, cache, to, stream);
   }
 }
 

@@ -81,21 +81,22 @@ struct Running {
   }
 };
 
+// Whether two layers' attention is cut in the same way.
+__device__ inline bool cut_alike(const AttentionShape& a, const AttentionShape& b) {
+  return a.kv_heads == b.kv_heads && a.window == b.window;
+}
+
 // What this block does of a layer's attention: one part of the positions for one kv head, or
 // nothing. A sequence is cut by its length alone. It takes divisions to find out, so it stands in
-// shared memory until a layer of another kind comes.
+// shared memory until a layer comes that is cut in another way.
 struct AttentionUnit {
-  std::uint32_t kv_heads, window;  // that it was found for
-  std::uint32_t splits;            // parts of a kv head's positions
+  std::uint32_t splits;  // parts of a kv head's positions
   std::uint32_t kv, split;
   std::uint32_t first, last;  // positions of this block's part; none where it has nothing to do
 
-  __device__ bool serves(const AttentionShape& shape) const {
-    return kv_heads == shape.kv_heads && window == shape.window;
-  }
   __device__ void find(const AttentionShape& shape, std::uint32_t position) {
-    kv_heads = shape.kv_heads;
-    window = shape.window;
+    const std::uint32_t kv_heads = shape.kv_heads;
+    const std::uint32_t window = shape.window;
     const std::uint32_t end = position + 1;
     const std::uint32_t begin = window != 0 && end > window ? end - window : 0;
     const std::uint32_t start = begin / kPageTokens * kPageTokens;  // the first one's page

@@ -8,8 +8,8 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
 
-// One token in one persistent kernel: a block a multiprocessor, five phases a layer. Sixteen warps
-// compute, a seventeenth asks for their weights (decode_stream.cuh). docs/performance-cuda.md has
+// One token in one persistent kernel: a block a multiprocessor, five phases a layer. Twelve warps
+// compute, one more asks for their weights (decode_stream.cuh). docs/performance-cuda.md has
 // the arithmetic.
 
 namespace edgerunner::cuda {
@@ -181,9 +181,9 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
     mark(step, 0);
-    if (kind == 0 && threadIdx.x == 0 && (step == 0 || !unit.serves(layer.shape))) {
-      unit.find(layer.shape, position);
-    }
+    const DecodeLayer& neighbour = layers[((step >> 2) + 1) & 1];  // until attention the one before
+    const bool fresh = kind == 0 && (step == 0 || !cut_alike(neighbour.shape, layer.shape));
+    if (fresh && threadIdx.x == 0) unit.find(layer.shape, position);
     const bool normed = (kind & 1) == 0;
     if (normed) {
       // The norm's scale is a factor of the whole vector: it is left out of the quantisation and
@@ -239,7 +239,12 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
       factor = rsqrtf(squares / static_cast<float>(p.dim) + p.epsilon);
     }
     mark(step, 2);
-    if (kind == 0) prefetch_cache<T>(p, io, layer, unit, table);
+    // What attention will read of the cache is brought into the L2 two phases ahead, but for the
+    // first layer and those whose cut of the sequence isn't known yet.
+    if (kind == 0 && fresh) prefetch_cache<T>(p, io, layer, unit, table);
+    if (kind == 3 && (step >> 2) + 1 < p.layer_count && cut_alike(neighbour.shape, layer.shape)) {
+      prefetch_cache<T>(p, io, neighbour, unit, table);
+    }
 
     const std::uint32_t upper = lane >> 4;  // lanes of the second of two rows
     const std::uint32_t step_rows = row_step();

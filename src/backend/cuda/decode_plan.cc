@@ -7,7 +7,7 @@ namespace edgerunner::cuda {
 namespace {
 
 constexpr std::uint32_t kHopper = 9;  // major compute capability: bulk copies, mbarriers
-// Steps of a vector that a thread keeps in registers while it is normalised (decode_kernel.cu).
+// Steps of a vector that a thread keeps in registers while it is normalised (decode_kernel.cuh).
 constexpr std::uint32_t kWidestNorm = 8192;
 constexpr std::uint32_t kTablePages = 512;  // 32,768 positions; longer tables are read from L2
 

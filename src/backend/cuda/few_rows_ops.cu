@@ -12,22 +12,33 @@ namespace {
 
 constexpr int kThreads = 1024;  // a block a row: there are few rows
 
+// Where a tile's parts begin, and how many there are. It takes divisions to find out: the kernels
+// of whole rows do so once a tile.
+struct TileParts {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+__device__ inline TileParts tile_parts(const UnitCut& cut, std::uint32_t tile) {
+  const std::uint32_t unit = tile * cut.units;
+  const std::uint32_t first = cut.block_of(unit);
+  return {first + tile, cut.block_of(unit + cut.units - 1) - first + 1};
+}
+
 // Elements at[0], at[1], ... of a row of the product; 0 at and past `end`. kAtOnce parts of each
 // are on their way together: the trips to the L2 are what these kernels wait for.
-template <int kAtOnce, int kCount>
+template <int kAtOnce, int kCount, typename PartsOf>
 __device__ inline void product_at(const PartialProduct& p, std::uint32_t row,
                                   const std::uint32_t (&at)[kCount], std::uint32_t end,
-                                  float (&out)[kCount]) {
+                                  const PartsOf& parts_of, float (&out)[kCount]) {
   const float scale = p.scale[row];
   std::uint32_t from[kCount];
   std::uint32_t count[kCount];
 #pragma unroll
   for (int e = 0; e < kCount; ++e) {
-    const std::uint32_t tile = at[e] / kTileOutputs;
-    const std::uint32_t unit = tile * p.cut.units;
-    const std::uint32_t first = p.cut.block_of(unit);
-    count[e] = at[e] < end ? p.cut.block_of(unit + p.cut.units - 1) - first + 1 : 0;
-    from[e] = ((first + tile) * p.stride + row) * kTileOutputs + at[e] % kTileOutputs;
+    const bool inside = at[e] < end;
+    const TileParts parts = parts_of(inside ? at[e] / kTileOutputs : 0);
+    count[e] = inside ? parts.count : 0;
+    from[e] = (parts.first * p.stride + row) * kTileOutputs + at[e] % kTileOutputs;
     out[e] = 0;
   }
   const std::uint32_t most = p.cut.most_sharing();
@@ -62,9 +73,12 @@ __global__ void __launch_bounds__(kCollectThreads)
   const std::uint32_t i = blockIdx.x * kCollectThreads + threadIdx.x;
   const std::uint32_t row = blockIdx.y;
   if (i >= outputs) return;
+  static_assert(kCollectThreads == kTileOutputs);
   const std::uint32_t at[1] = {i};
   float sum[1];
-  product_at<4>(product, row, at, outputs, sum);
+  product_at<5>(
+      product, row, at, outputs, [&](std::uint32_t) { return tile_parts(product.cut, blockIdx.x); },
+      sum);
   float value = sum[0];
   std::uint32_t from = 0;
 #pragma unroll
@@ -82,6 +96,14 @@ constexpr std::uint32_t kGroup = 4 * kThreads;
 __device__ inline std::uint32_t element(int g, int e) {
   return static_cast<std::uint32_t>(g) * kGroup + static_cast<std::uint32_t>(e) * kThreads +
          threadIdx.x;
+}
+
+// All tiles' parts, in shared memory. Depends on the cut alone: done before earlier kernels end.
+__device__ inline void find_parts(const UnitCut& cut, TileParts* parts) {
+  for (std::uint32_t tile = threadIdx.x; tile < cut.total / cut.units; tile += kThreads) {
+    parts[tile] = tile_parts(cut, tile);
+  }
+  __syncthreads();
 }
 
 // The block's largest `peak` and, where asked, the sum of `squares`; both in one go.
@@ -121,6 +143,9 @@ __global__ void __launch_bounds__(kThreads)
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
                         HalfRows to) {
   __shared__ float2 scratch[kThreads / 32];
+  __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
+  find_parts(product.cut, parts);
+  const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
   wait_for_previous();
   let_next_begin();
   const std::uint32_t row = blockIdx.x;
@@ -139,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
       by[e] = weight != nullptr && at[e] < dim ? weight[at[e]] : 0.0F;
       if (bias != nullptr && at[e] < dim) old[e] += bias[at[e]];
     }
-    product_at<5>(product, row, at, dim, value[g]);
+    product_at<5>(product, row, at, dim, parts_of, value[g]);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const float sum = old[e] + value[g][e];
@@ -160,6 +185,9 @@ __global__ void __launch_bounds__(kThreads)
     silu_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
                       const float* up_bias, std::uint32_t ffn, HalfRows to) {
   __shared__ float2 scratch[kThreads / 32];
+  __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
+  find_parts(product.cut, parts);
+  const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
   wait_for_previous();
   let_next_begin();
   const std::uint32_t row = blockIdx.x;
@@ -171,8 +199,8 @@ __global__ void __launch_bounds__(kThreads)
     const std::uint32_t ups[4] = {gates[0] + ffn, gates[1] + ffn, gates[2] + ffn, gates[3] + ffn};
     float gate[4];
     float up[4];
-    product_at<3>(product, row, gates, ffn, gate);
-    product_at<3>(product, row, ups, 2 * ffn, up);
+    product_at<3>(product, row, gates, ffn, parts_of, gate);
+    product_at<3>(product, row, ups, 2 * ffn, parts_of, up);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const bool inside = gates[e] < ffn;

@@ -91,7 +91,6 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
   const DeviceCache& cache = c_.cache.layer(index);
   float* const qkv = c_.scratch.qkv.as<float>();
-  float* const attended = c_.scratch.attended.as<float>();
   const std::array<Projection, 3> projections = {
       {{&w.q, w.q_bias}, {&w.k, w.k_bias}, {&w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
@@ -104,12 +103,13 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
   c_.timer.lap(Operation::rope_and_cache, stream);
   if (tensor_attention_supports(shape, c_.kv)) {
     launch_attention_half(shape, rows, c_.upload.tiles(), c_.upload.tile_count(), qkv, cache,
-                          attended, stream);
+                          c_.half.rows(), stream);
   } else {
+    float* const attended = c_.scratch.attended.as<float>();
     launch_attention_f32(shape, rows, qkv, cache, attended, stream);
+    launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
   }
   c_.timer.lap(Operation::attention, stream);
-  launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
   launch_add_and_norm(multiply(w.o, rows.rows, stream), w.o_bias, rows.rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), w.feed_forward_norm, c_.spec.norm_epsilon,
                       c_.half.rows(), stream);

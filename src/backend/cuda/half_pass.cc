@@ -79,7 +79,6 @@ void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
   const DeviceCache& cache = c_.cache.layer(index);
   float* const qkv = c_.scratch.qkv.as<float>();
-  float* const attended = c_.scratch.attended.as<float>();
   launch_norm_to_half(c_.scratch.x.as<float>(), w.attention_norm, c_.spec.norm_epsilon, rows.rows,
                       c_.spec.dim, c_.half.rows(), stream);
   c_.timer.lap(Operation::attention_norm, stream);
@@ -93,12 +92,13 @@ void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_
   c_.timer.lap(Operation::rope_and_cache, stream);
   if (tensor_attention_supports(shape, c_.kv)) {
     launch_attention_half(shape, rows, c_.upload.tiles(), c_.upload.tile_count(), qkv, cache,
-                          attended, stream);
+                          c_.half.rows(), stream);
   } else {
+    float* const attended = c_.scratch.attended.as<float>();
     launch_attention_f32(shape, rows, qkv, cache, attended, stream);
+    launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
   }
   c_.timer.lap(Operation::attention, stream);
-  launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
   multiply(w.o, w.o_bias, c_.scratch.x.as<float>(), c_.spec.dim, rows.rows, true, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }

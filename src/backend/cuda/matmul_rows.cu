@@ -243,6 +243,10 @@ struct Sizes {
   static constexpr int kStages = kFit < 4 ? kFit : 4;
 };
 
+// Stages that are waited for together: with four of them two, which halves the barriers.
+template <int kStages>
+constexpr int kTogether = kStages == 4 ? 2 : 1;
+
 template <ElementType T, int kRows, int kStages>
 __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant__ Arguments m) {
   using Unit = UnitOf<T>;
@@ -337,32 +341,40 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
     }
   };
 
+  constexpr std::uint32_t kBatch = kTogether<kStages>;
+  constexpr std::uint32_t kAhead = kStages - kBatch;
   // Weights don't depend on the kernels before this one.
 #pragma unroll
-  for (std::uint32_t i = 0; i < kStages - 1; ++i) {
+  for (std::uint32_t i = 0; i < kAhead; ++i) {
     if (begin + i < end) fetch_weights(i);
   }
   wait_for_previous();
   let_next_begin();
 #pragma unroll
-  for (std::uint32_t i = 0; i < kStages - 1; ++i) {
+  for (std::uint32_t i = 0; i < kAhead; ++i) {
     if (begin + i < end) fetch_x((begin + i) % m.cut.units * kCols, i);
-    copy_commit();
+    if ((i + 1) % kBatch == 0) copy_commit();
   }
 
   float sum[2][kTilesN][4] = {};
   std::uint32_t tile = begin / m.cut.units;
   std::uint32_t k = begin - tile * m.cut.units;
   std::uint32_t stage = 0;
-  std::uint32_t next_stage = kStages - 1;
+  std::uint32_t next_stage = kAhead;
   for (std::uint32_t unit = begin; unit < end; ++unit) {
-    copy_wait<kStages - 2>();
-    __syncthreads();
-    if (unit + kStages - 1 < end) {
-      fetch_weights(next_stage);
-      fetch_x((next_k - 1) * kCols, next_stage);
+    if ((unit - begin) % kBatch == 0) {
+      copy_wait<kAhead / kBatch - 1>();
+      __syncthreads();
+#pragma unroll
+      for (std::uint32_t i = 0; i < kBatch; ++i) {
+        if (unit + kAhead + i < end) {
+          fetch_weights(next_stage);
+          fetch_x((next_k - 1) * kCols, next_stage);
+        }
+        if (++next_stage == kStages) next_stage = 0;
+      }
+      copy_commit();
     }
-    copy_commit();
     const std::uint8_t* const codes = shared + stage * Size::kStage;
     const std::uint8_t* const headers = codes + Size::kHeaders;
     const std::uint8_t* const x = codes + Size::kX;
@@ -392,7 +404,6 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
       }
     }
     if (++stage == kStages) stage = 0;
-    if (++next_stage == kStages) next_stage = 0;
     if (++k != m.cut.units && unit + 1 != end) continue;
 
     // The part is complete: the groups' halves are added in shared memory.

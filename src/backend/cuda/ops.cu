@@ -1,4 +1,7 @@
+#include <type_traits>
+
 #include "backend/cuda/cache_values.cuh"
+#include "backend/cuda/chain.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
@@ -48,6 +51,8 @@ __global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, Devic
                               float* qkv, CacheValues<T> keys, CacheValues<T> values) {
   __shared__ float head[kMaxHeadDim];
   __shared__ float scratch[kMaxHeadDim / 32];
+  wait_for_previous();
+  let_next_begin();
   const std::uint32_t row = blockIdx.y;
   const std::uint32_t h = blockIdx.x;
   const std::uint32_t i = threadIdx.x;
@@ -150,7 +155,9 @@ void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& w
                              cudaStream_t stream) {
   const dim3 grid(shape.heads + 2 * shape.kv_heads, batch.rows);
   visit_cache(cache, [&](auto keys, auto values) {
-    rotate_kernel<<<grid, kMaxHeadDim, 0, stream>>>(shape, weights, batch, qkv, keys, values);
+    using Kind = std::remove_pointer_t<decltype(keys.codes)>;
+    launch_chained(rotate_kernel<Kind>, grid, kMaxHeadDim, 0, stream, shape, weights, batch, qkv,
+                   keys, values);
   });
 }
 

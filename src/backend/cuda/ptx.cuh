@@ -11,6 +11,11 @@ __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
+// A barrier of the block's first `threads` threads.
+__device__ inline void sync_threads(std::uint32_t barrier, std::uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // Every warp of a warpgroup gives back registers, or takes more: kCount are left to each thread.
@@ -25,11 +30,6 @@ __device__ inline void take_registers() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 #endif
-}
-
-// A barrier of the block's first `threads` threads.
-__device__ inline void sync_threads(std::uint32_t barrier, std::uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 __device__ inline void mbarrier_init(std::uint64_t* barrier, std::uint32_t arrivals) {
@@ -83,12 +83,14 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parit
 }
 
 // Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier
-// counts them.
+// counts them. The L2 is told to drop them first: they are read once.
 __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes,
                                  std::uint64_t* barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(to)),
+      "{\n.reg .b64 once;\n"
+      "createpolicy.fractional.L2::evict_first.b64 once, 1.0;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], once;\n}" ::"r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
 }

@@ -46,7 +46,7 @@ bool equal_ranges(const Range& a, const Range& b) {
 bool equal(Budget& budget, const Value& a, const Value& b, int depth) {
   check_depth(depth);
   budget.step();
-  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
+  if (a.is_number() && b.is_number()) return std::is_eq(compare_numbers(a, b));
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::undefined:
@@ -71,7 +71,7 @@ bool equal(Budget& budget, const Value& a, const Value& b, int depth) {
 bool less(Budget& budget, const Value& a, const Value& b, int depth) {
   check_depth(depth);
   budget.step();
-  if (a.is_number() && b.is_number()) return compare_numbers(a, b) < 0;
+  if (a.is_number() && b.is_number()) return std::is_lt(compare_numbers(a, b));
   if (a.is_string() && b.is_string()) {
     budget.step(std::min(a.as_string().size(), b.as_string().size()) / 256);
     return a.as_string() < b.as_string();  // the order of UTF-8 is that of code points

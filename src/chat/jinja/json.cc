@@ -82,9 +82,7 @@ class JsonWriter {
     if (index != kShort.npos) {
       out_ += '\\';
       out_ += kLetters[index];
-    } else if (c < 0x20) {
-      out_ += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else if (!style_.ensure_ascii || c < 0x7F) {
+    } else if (c >= 0x20 && (!style_.ensure_ascii || c < 0x7F)) {
       out_ += bytes;
     } else if (c < 0x10000) {
       out_ += fmt::format("\\u{:04x}", static_cast<unsigned>(c));

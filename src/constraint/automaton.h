@@ -42,7 +42,9 @@ class Automaton {
   struct Place {
     NodeId node;  // one that takes a byte
     StackId stack;
-    auto operator<=>(const Place&) const = default;
+    bool operator<(const Place& other) const {
+      return node != other.node ? node < other.node : stack < other.stack;
+    }
   };
   struct State {
     std::vector<Place> places;  // sorted

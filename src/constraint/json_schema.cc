@@ -409,6 +409,7 @@ class Compiler {
                         int depth) {
     if (others == false) return {close, close};
     std::vector<std::string> names;
+    names.reserve(properties.size());
     for (const Property& property : properties) names.push_back(property.name);
     const NodeId loop = builder_.reserve();
     const NodeId value = schema(others, loop, depth + 1);

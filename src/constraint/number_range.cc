@@ -75,6 +75,7 @@ class Between {
       if (way != GrammarBuilder::kNothing) ways[way] |= one_byte(digit);
     }
     std::vector<NodeId> nodes;
+    nodes.reserve(ways.size());
     for (const auto& [way, digits] : ways) nodes.push_back(builder_.bytes(digits, way));
     return builder_.either(nodes);
   }

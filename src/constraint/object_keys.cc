@@ -72,6 +72,7 @@ std::u32string decode(std::string_view text) {
 NodeId key_other_than(GrammarBuilder& builder, const std::vector<std::string>& names, NodeId next) {
   if (next == GrammarBuilder::kNothing) return next;
   std::vector<std::u32string> decoded;
+  decoded.reserve(names.size());
   for (const std::string& name : names) decoded.push_back(decode(name));
   const std::vector<std::u32string_view> rests(decoded.begin(), decoded.end());
   return builder.literal("\"", KeyBuilder(builder, next).other_than(rests, 0));

@@ -33,23 +33,25 @@ struct LaneOfBlock {
   }
 };
 
-// Takes in blocks b % period for the blocks b of a group: all of them in a row where the period is
+// Takes in blocks b % kPeriod for the blocks b of a group: all of them in a row where the period is
 // S::kLanes; the same few again and again where a group holds those columns of several weight rows.
-template <class Format>
-inline void fill_group(const Q8Block* blocks, int period, std::uint32_t counted,
+template <class Format, int kPeriod>
+inline void fill_group(const Q8Block* blocks, std::uint32_t counted,
                        RowGroup<typename Format::S>& group) {
   using S = typename Format::S;
   using Layout = typename Format::Layout;
   group.counted = counted;
+#pragma GCC unroll 8
   for (int v = 0; v < 8; ++v) {
 #pragma GCC unroll 4
     for (int piece = 0; piece < S::kLanes / 4; ++piece) {
-      const Q8Block& block = blocks[Layout::block_of_piece(v, piece) % period];
+      const Q8Block& block = blocks[Layout::block_of_piece(v, piece) % kPeriod];
       __builtin_memcpy(group.q[v] + 16 * piece, block.q + 16 * Layout::half_of_piece(v, piece), 16);
     }
   }
+#pragma GCC unroll 16
   for (int lane = 0; lane < S::kLanes; ++lane) {
-    const Q8Block& block = blocks[Layout::block_of_lane(lane) % period];
+    const Q8Block& block = blocks[Layout::block_of_lane(lane) % kPeriod];
     for (int half = 0; half < 2; ++half) {
       group.offset[half][lane] = Format::kOffset * block.half_sum[half];
       group.half_sum[lane][half] = block.half_sum[half];
@@ -57,8 +59,8 @@ inline void fill_group(const Q8Block* blocks, int period, std::uint32_t counted,
     if constexpr (Format::kForm != CodeForm::half_scales && !Format::kHalfCodes) {
       group.offset[0][lane] += group.offset[1][lane];
     }
-    group.scale[lane] = blocks[lane % period].scale;
-    group.scaled_sum[lane] = blocks[lane % period].scaled_sum;
+    group.scale[lane] = blocks[lane % kPeriod].scale;
+    group.scaled_sum[lane] = blocks[lane % kPeriod].scaled_sum;
   }
 }
 

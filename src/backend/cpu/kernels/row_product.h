@@ -5,14 +5,6 @@
 // a block, scaled, and kept as a row of a square tile. After S::kLanes weight rows the tiles are
 // transposed, and each output's sum runs over its blocks in their order, with a weight row a lane.
 // Written once over the formats of an instruction set, included by its translation unit.
-//
-// A Format has
-//   S, Layout (row_group.h), kForm;
-//   kUnit, kUnitBytes: the fewest consecutive blocks that it reads, and their size;
-//   kOffset: what the codes are above the integers of the weights;
-//   kHalfCodes: whether the halves of a block have integer factors of their own;
-//   read_codes(units, codes[8]): codes of a group, whose i-th unit begins at units(i);
-//   read_scales(units): a RowScales.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +12,7 @@
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/row_format.h"
 #include "backend/cpu/kernels/row_group.h"
 #include "backend/cpu/kernels/scratch.h"
 
@@ -29,76 +22,6 @@ namespace {
 // So far ahead weights are fetched: what arrives from memory in 100 to 200 ns at 15 to 30 GB/s a
 // core.
 inline constexpr std::size_t kRowPrefetchBytes = 4096;
-
-// Beside the codes of a group, by lane.
-template <class S>
-struct RowScales {
-  typename S::F scale[2];       // the second in half_scales only
-  typename S::F minimum;        // minimum, half_minima
-  typename S::I half_codes;     // the factors of both halves, 2 x 16 bits
-  typename S::I minimum_codes;  // half_minima: 2 x 16 bits
-};
-
-// Units one after the other, and units that stand anywhere.
-template <class Format>
-struct AdjacentUnits {
-  const std::uint8_t* first;
-  const std::uint8_t* operator()(int i) const { return first + i * Format::kUnitBytes; }
-};
-template <class Format>
-struct UnitsOfRows {
-  const std::uint8_t* unit[Format::S::kLanes / Format::kUnit];
-  const std::uint8_t* operator()(int i) const { return unit[i]; }
-};
-
-// Products of one group of weights with kCount rows of activations. Those of the i-th go to
-// out + i * tile_stride, the weights' minima to `minima`.
-template <class Format, int kCount, class Units>
-inline void multiply_group(const Units& units, const RowGroup<typename Format::S>* x, float* out,
-                           std::size_t tile_stride, float* minima) {
-  using S = typename Format::S;
-  using I = typename S::I;
-  typename Format::Codes codes[8];
-  Format::read_codes(units, codes);
-  const RowScales<S> scales = Format::read_scales(units);
-#pragma GCC unroll 4
-  for (int t = 0; t < kCount; ++t) {
-    typename S::F value;
-    if constexpr (Format::kForm == CodeForm::half_scales) {
-      I dots[2];
-      Format::Layout::template half_dots<Format>(codes, x[t], dots);
-      value = S::mul(scales.scale[0], S::to_float(dots[0]));
-      value = S::fma(scales.scale[1], S::to_float(dots[1]), value);
-    } else if constexpr (Format::kHalfCodes) {
-      I dots[2];
-      Format::Layout::template half_dots<Format>(codes, x[t], dots);
-      const I pairs = S::bit_or(S::bit_and(dots[0], S::set32(0xFFFF)), S::shl32(dots[1], 16));
-      value = S::mul(scales.scale[0], S::to_float(S::dot_pairs(pairs, scales.half_codes)));
-    } else {
-      value =
-          S::mul(scales.scale[0], S::to_float(Format::Layout::template dots<Format>(codes, x[t])));
-    }
-    if constexpr (Format::kForm == CodeForm::half_minima) {
-      const I sums = S::load_integers(reinterpret_cast<const std::uint8_t*>(x[t].half_sum));
-      value = S::fma(scales.minimum, S::to_float(S::dot_pairs(scales.minimum_codes, sums)), value);
-    }
-    S::store(out + t * tile_stride, value);
-  }
-  if constexpr (Format::kForm == CodeForm::minimum) S::store(minima, scales.minimum);
-}
-
-// Goes on with a sum by block b of a group; values and minima have a weight row a lane.
-template <class Format>
-inline typename Format::S::F add_block(const RowGroup<typename Format::S>& x, int b,
-                                       typename Format::S::F values, typename Format::S::F minima,
-                                       typename Format::S::F sum) {
-  using S = typename Format::S;
-  sum = S::fma(S::set(x.scale[b]), values, sum);
-  if constexpr (Format::kForm == CodeForm::minimum) {
-    sum = S::fma(S::set(x.scaled_sum[b]), minima, sum);
-  }
-  return sum;
-}
 
 // How the columns of a row are cut: whole groups, then units, of which the last may overlap what
 // stands before it.
@@ -196,23 +119,24 @@ class RowProduct {
 
   // All blocks of a row of activations, or those of a mask.
   void fill_row(const Q8Block* blocks, const std::uint64_t* mask, std::uint32_t i) {
-    constexpr auto kPeriod = static_cast<std::uint32_t>(S::kLanes);
-    const auto fill = [&](Group* x, std::uint32_t first, std::uint32_t period,
-                          std::uint32_t counted) {
-      for (std::uint32_t b = 0; mask != nullptr && b < period; ++b) {
-        const std::uint64_t bit = mask[(first + b) / 64] >> ((first + b) % 64) & 1;
-        counted &= ~(static_cast<std::uint32_t>(bit ^ 1) << b);
-      }
-      x[i].counted = counted;
-      if (counted == 0) return;
-      fill_group<Format>(blocks + first, static_cast<int>(period), counted, x[i]);
-    };
     for (std::uint32_t g = 0; g < cut_.groups; ++g) {
-      fill(x_ + g * kRows, g * kPeriod, kPeriod, (1U << kPeriod) - 1);
+      fill<S::kLanes>(blocks, mask, g * S::kLanes, (1U << S::kLanes) - 1, x_[g * kRows + i]);
     }
     for (std::uint32_t u = 0; u < cut_.units; ++u) {
-      fill(x_ + (cut_.groups + u) * kRows, cut_.unit_begin(u), Format::kUnit, cut_.counted(u));
+      fill<Format::kUnit>(blocks, mask, cut_.unit_begin(u), cut_.counted(u),
+                          x_[(cut_.groups + u) * kRows + i]);
     }
+  }
+
+  template <int kPeriod>
+  static void fill(const Q8Block* blocks, const std::uint64_t* mask, std::uint32_t first,
+                   std::uint32_t counted, Group& x) {
+    for (std::uint32_t b = 0; mask != nullptr && b < kPeriod; ++b) {
+      const std::uint64_t bit = mask[(first + b) / 64] >> ((first + b) % 64) & 1;
+      counted &= ~(static_cast<std::uint32_t>(bit ^ 1) << b);
+    }
+    x.counted = counted;
+    if (counted != 0) fill_group<Format, kPeriod>(blocks + first, counted, x);
   }
 
   static bool has_terms(const Group* x) {

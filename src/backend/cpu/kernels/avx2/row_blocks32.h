@@ -10,7 +10,7 @@
 #include "backend/cpu/kernels/avx2/row_layout.h"
 #include "backend/cpu/kernels/avx2/simd.h"
 #include "backend/cpu/kernels/codes.h"
-#include "backend/cpu/kernels/row_product.h"
+#include "backend/cpu/kernels/row_format.h"
 #include "backend/cpu/kernels/unpack_blocks32.h"
 
 namespace edgerunner::cpu {

@@ -11,7 +11,7 @@
 #include "backend/cpu/kernels/avx512/row_layout.h"
 #include "backend/cpu/kernels/avx512/simd.h"
 #include "backend/cpu/kernels/codes.h"
-#include "backend/cpu/kernels/row_product.h"
+#include "backend/cpu/kernels/row_format.h"
 
 namespace edgerunner::cpu {
 namespace {

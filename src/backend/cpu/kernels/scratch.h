@@ -11,7 +11,7 @@ inline constexpr std::uint32_t kRowTokens = 2;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.
-inline constexpr std::uint32_t kFewTokens = 12;
+inline constexpr std::uint32_t kFewTokens = 32;
 inline constexpr std::size_t kSmallPanelBytes = 14 * 1024;
 // Otherwise in a part of the level 2 cache, so that the activations stream past it in long rows.
 inline constexpr std::size_t kLargePanelBytes = 160 * 1024;

@@ -15,8 +15,8 @@ namespace {
 // A block's rounding error is of the order of its scale, so what a block adds to the squared error
 // of a product goes with the square of it: a block is refined where that exceeds so many times the
 // row's mean. At most 1 / kOutlierRatio of the blocks of a row exceed kOutlierRatio times the mean.
-inline constexpr double kOutlierRatio = 4;
-inline constexpr double kMostRatio = 0.25;
+inline constexpr double kOutlierRatio = 8;
+inline constexpr double kMostRatio = 0.5;
 
 // Writes the second terms of a row of blocks, by refine(b, block, term) for each.
 template <class Refine>

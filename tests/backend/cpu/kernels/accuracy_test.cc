@@ -155,7 +155,7 @@ TEST(Prepare, RefinesTheBlocksThatStandOutToWithinAnEighthBitMore) {
       std::size_t refined = 0;
       for (std::size_t b = 0; b < terms.size(); ++b) {
         const double ratio = double{blocks[b].scale} * blocks[b].scale / mean;
-        const double least = refinement == Refinement::most ? 0.25 : 4.0;
+        const double least = refinement == Refinement::most ? 0.5 : 8.0;
         if (std::abs(ratio - least) > 1e-9) {
           ASSERT_EQ(terms[b] != nullptr, ratio > least);
         }
@@ -168,7 +168,7 @@ TEST(Prepare, RefinesTheBlocksThatStandOutToWithinAnEighthBitMore) {
         }
       }
       if (refinement == Refinement::outliers) {
-        ASSERT_LE(refined, terms.size() / 4);
+        ASSERT_LE(refined, terms.size() / 8);
       }
       if (kind == Kind::rare_spikes) {
         ASSERT_GT(refined, 0U);

@@ -113,8 +113,8 @@ std::string to_text(const VerifyArguments& arguments, const ExecutorInfo& info, 
                         position.kl, position.same_top ? "same" : "another");
   }
   text += fmt::format(
-      "largest error          {:.2e} of the largest logit (bound {:.0e})\n"
-      "mean KL divergence     {:.2e} nats (bound {:.0e}), largest {:.2e}\n"
+      "largest error          {:.2e} of the largest logit (bound {:.2g})\n"
+      "mean KL divergence     {:.2e} nats (bound {:.2g}), largest {:.2e}\n"
       "likeliest token        the same at {:.1f} % of {} positions\n",
       report.error, bounds.error, report.mean_kl, bounds.mean_kl, report.largest_kl,
       100 * report.top1_agreement, report.positions.size());

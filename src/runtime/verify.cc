@@ -76,11 +76,11 @@ void compare_positions(const Rows& expected, const Rows& got, VerifyReport& repo
 void judge(const VerifyBounds& bounds, VerifyReport& report) {
   if (!(report.error <= bounds.error)) {
     report.failures.push_back(
-        fmt::format("a logit is off by {:.2e} of the largest one, more than {:.0e}", report.error,
+        fmt::format("a logit is off by {:.2e} of the largest one, more than {:.2g}", report.error,
                     bounds.error));
   }
   if (!(report.mean_kl <= bounds.mean_kl)) {
-    report.failures.push_back(fmt::format("the mean KL divergence is {:.2e}, more than {:.0e}",
+    report.failures.push_back(fmt::format("the mean KL divergence is {:.2e}, more than {:.2g}",
                                           report.mean_kl, bounds.mean_kl));
   }
   // Two logits, each off by the bound at most, can close a gap of twice that.

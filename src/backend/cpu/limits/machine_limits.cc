@@ -94,6 +94,7 @@ double time_threads(int threads, int repetitions, const std::function<void(int)>
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     std::atomic<int> ready = 0;
     std::vector<std::thread> pool;
+    pool.reserve(static_cast<std::size_t>(threads));
     std::vector<Clock::time_point> begins(static_cast<std::size_t>(threads));
     std::vector<Clock::time_point> ends(begins.size());
     for (int t = 0; t < threads; ++t) {

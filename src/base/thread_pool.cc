@@ -112,8 +112,11 @@ bool ThreadPool::claim(std::uint32_t loop, std::uint32_t count, std::uint32_t& i
   }
 }
 
-void ThreadPool::complete(std::uint32_t loop, std::uint32_t count) {
-  if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 != count) return;
+bool ThreadPool::complete(std::uint32_t count) {
+  return done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count;
+}
+
+void ThreadPool::open_next(std::uint32_t loop) {
   done_.store(0, std::memory_order_relaxed);
   next_.store(pack(loop + 1), std::memory_order_release);
   finished_.store(loop + 1, std::memory_order_release);

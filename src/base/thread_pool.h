@@ -45,7 +45,9 @@ class ThreadPool {
   void wait_while(const std::atomic<Loaded>& value, Loaded old) const;
 
   bool claim(std::uint32_t loop, std::uint32_t count, std::uint32_t& index);
-  void complete(std::uint32_t loop, std::uint32_t count);
+  // Counts an index as done; true for the loop's last, whose thread then opens the next loop.
+  bool complete(std::uint32_t count);
+  void open_next(std::uint32_t loop);
   void wait_for(std::uint32_t loop) const;
 
   const int size_;
@@ -76,15 +78,26 @@ class ThreadPool::Worker {
   // order.
   template <class Body>
   void for_each(std::uint32_t count, Body&& body) {
+    for_each(count, body, [] {});
+  }
+
+  // The same, and then calls end() once, on the worker that did the last index, which sees what all
+  // have written: for a step too short to be worth a loop of its own.
+  template <class Body, class End>
+  void for_each(std::uint32_t count, Body&& body, End&& end) {
     if (pool_->size_ == 1) {
       for (std::uint32_t i = 0; i < count; ++i) body(i);
+      if (count > 0) end();
       return;
     }
     if (count == 0) return;
     const std::uint32_t loop = loop_++;
     for (std::uint32_t i = 0; pool_->claim(loop, count, i);) {
       body(i);
-      pool_->complete(loop, count);
+      if (pool_->complete(count)) {
+        end();
+        pool_->open_next(loop);
+      }
     }
     pool_->wait_for(loop);
   }

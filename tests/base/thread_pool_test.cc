@@ -63,6 +63,33 @@ TEST(ThreadPool, ALoopSeesWhatTheOneBeforeItWrote) {
   }
 }
 
+TEST(ThreadPool, ALoopsEndSeesAllOfItAndIsSeenByTheNext) {
+  constexpr int kLoops = 10'000;
+  for (const int threads : kThreadCounts) {
+    ThreadPool pool(threads);
+    const auto count = static_cast<std::uint32_t>(threads);
+    std::vector<int> written(count);
+    int total = 0;
+    std::atomic<int> wrong{0};
+    pool.run([&](ThreadPool::Worker& worker) {
+      for (int i = 1; i <= kLoops; ++i) {
+        worker.for_each(
+            count,
+            [&](std::uint32_t k) {
+              if (total != (i - 1) * threads) ++wrong;
+              ++written[k];
+            },
+            [&] {
+              total = 0;
+              for (const int value : written) total += value;
+            });
+      }
+    });
+    EXPECT_EQ(total, kLoops * threads);
+    EXPECT_EQ(wrong, 0) << threads << " threads";
+  }
+}
+
 TEST(ThreadPool, LoopsGoOnWithoutAThreadThatIsElsewhere) {
   ThreadPool pool(2);
   for (int round = 0; round < 20; ++round) {

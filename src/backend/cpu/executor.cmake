@@ -2,6 +2,7 @@ target_sources(edgerunner PRIVATE
   cpu_executor.cc
   forward_attention.cc
   forward_mixture.cc
+  forward_operands.cc
   forward_pass.cc
   kv_pool.cc
   lazy_memory.cc

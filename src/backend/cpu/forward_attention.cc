@@ -18,37 +18,40 @@ float in_log2(float natural) {
 }  // namespace
 
 void ForwardPass::store(std::size_t layer) {
-  const LayerSpec& shape = spec_.layers[layer];
-  const AttentionWeights& w = weights_.layers[layer].attention;
-  const KvHeadLayout& layout = context_.cache.layout(layer);
-  const std::size_t stride = std::size_t{shape.kv_heads} * shape.head_dim;
   const auto stores = context_.plan.stores();
-  const auto units = static_cast<std::uint32_t>(stores.size()) * shape.kv_heads;
-  worker_.for_each(units, [&](std::uint32_t unit) {
-    const PlanStore& to = stores[unit / shape.kv_heads];
-    const std::uint32_t kv_head = unit % shape.kv_heads;
-    const std::size_t at = to.row * stride + std::size_t{kv_head} * shape.head_dim;
-    for (std::uint32_t t = 0; t < to.tokens; ++t) {
-      const float* key = space_.k + at + t * stride;
-      if (w.k_norm.size() == shape.head_dim) {
-        vectors_.rms_norm(key, w.k_norm.data(), shape.head_dim, spec_.norm_epsilon, own_.head);
-        key = own_.head;
-      }
-      vectors_.rotate(key, context_.ropes.rotation(shape.rope, to.position + t), shape.head_dim,
-                      1.0F, own_.keys + std::size_t{t} * shape.head_dim);
-    }
-    std::byte* block = context_.cache.block(layer, kv_head, to.page);
-    const std::uint32_t first = to.position % kPageTokens;
-    vectors_.store_keys(own_.keys, shape.head_dim, to.tokens, first, layout, block, own_.attention);
-    vectors_.store_values(space_.v + at, stride, to.tokens, first, layout, block);
+  const std::uint32_t kv_heads = spec_.layers[layer].kv_heads;
+  worker_.for_each(static_cast<std::uint32_t>(stores.size()) * kv_heads, [&](std::uint32_t unit) {
+    store_unit(layer, stores[unit / kv_heads], unit % kv_heads);
   });
+  lap(Operation::rope_and_cache);
 }
 
-void ForwardPass::attend(std::size_t layer) {
+void ForwardPass::store_unit(std::size_t layer, const PlanStore& to, std::uint32_t kv_head) {
+  const LayerSpec& shape = spec_.layers[layer];
+  const Vector& norm = weights_.layers[layer].attention.k_norm;
+  const KvHeadLayout& layout = context_.cache.layout(layer);
+  const std::size_t stride = std::size_t{shape.kv_heads} * shape.head_dim;
+  const std::size_t at = to.row * stride + std::size_t{kv_head} * shape.head_dim;
+  for (std::uint32_t t = 0; t < to.tokens; ++t) {
+    const float* key = space_.k + at + t * stride;
+    if (norm.size() == shape.head_dim) {
+      vectors_.rms_norm(key, norm.data(), shape.head_dim, spec_.norm_epsilon, own_.head);
+      key = own_.head;
+    }
+    vectors_.rotate(key, context_.ropes.rotation(shape.rope, to.position + t), shape.head_dim, 1.0F,
+                    own_.keys + std::size_t{t} * shape.head_dim);
+  }
+  std::byte* block = context_.cache.block(layer, kv_head, to.page);
+  const std::uint32_t first = to.position % kPageTokens;
+  vectors_.store_keys(own_.keys, shape.head_dim, to.tokens, first, layout, block, own_.attention);
+  vectors_.store_values(space_.v + at, stride, to.tokens, first, layout, block);
+}
+
+void ForwardPass::attend(std::size_t layer, const Preparation& next) {
   if (rows_->splits_apart) {
-    attend_splits(layer);
+    attend_splits(layer, next);
   } else {
-    attend_tiles(layer);
+    attend_tiles(layer, next);
   }
 }
 
@@ -105,13 +108,16 @@ void ForwardPass::finish(std::size_t layer, const PlanTile& place, std::uint32_t
   }
 }
 
-void ForwardPass::attend_tiles(std::size_t layer) {
+void ForwardPass::attend_tiles(std::size_t layer, const Preparation& next) {
   const LayerSpec& shape = spec_.layers[layer];
   const auto tiles = static_cast<std::uint32_t>(rows_->tiles.size());
-  worker_.for_each(tiles * shape.kv_heads, [&](std::uint32_t unit) {
+  const bool stores = stores_as_it_attends();
+  loop_then_prepare(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
     // The last tiles see the most: they go first, so that the threads end together.
-    const PlanTile& place = rows_->tiles[tiles - 1 - unit / shape.kv_heads];
+    const std::uint32_t index = tiles - 1 - unit / shape.kv_heads;
+    const PlanTile& place = rows_->tiles[index];
     const std::uint32_t kv_head = unit % shape.kv_heads;
+    if (stores) store_unit(layer, context_.plan.stores()[index], kv_head);
     gather_queries(layer, place, kv_head);
     const AttentionTile work = tile(layer, kv_head, place);
     const std::uint32_t first = work.first_split();
@@ -124,7 +130,7 @@ void ForwardPass::attend_tiles(std::size_t layer) {
   });
 }
 
-void ForwardPass::attend_splits(std::size_t layer) {
+void ForwardPass::attend_splits(std::size_t layer, const Preparation& next) {
   const LayerSpec& shape = spec_.layers[layer];
   const std::uint32_t heads = shape.heads / shape.kv_heads;
   const std::size_t record = attention_record_floats(shape.head_dim);
@@ -136,17 +142,21 @@ void ForwardPass::attend_splits(std::size_t layer) {
            (token * shape.heads + std::size_t{kv_head} * place.tokens * heads) * record;
   };
   const auto splits = static_cast<std::uint32_t>(rows_->splits.size());
+  const bool stores = stores_as_it_attends();
   worker_.for_each(splits * shape.kv_heads, [&](std::uint32_t unit) {
     const PlanSplit& part = rows_->splits[unit / shape.kv_heads];
     const PlanTile& place = rows_->tiles[part.tile];
     const std::uint32_t kv_head = unit % shape.kv_heads;
     const AttentionTile work = tile(layer, kv_head, place);
     if (part.split < work.first_split()) return;
+    if (stores && part.split + 1 == work.end_split()) {
+      store_unit(layer, context_.plan.stores()[part.tile], kv_head);
+    }
     gather_queries(layer, place, kv_head);
     vectors_.attend(work, part.split, records_of(place, part.split, kv_head), own_.attention);
   });
   const auto tiles = static_cast<std::uint32_t>(rows_->tiles.size());
-  worker_.for_each(tiles * shape.kv_heads, [&](std::uint32_t unit) {
+  loop_then_prepare(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
     const PlanTile& place = rows_->tiles[unit / shape.kv_heads];
     const std::uint32_t kv_head = unit % shape.kv_heads;
     const AttentionTile work = tile(layer, kv_head, place);

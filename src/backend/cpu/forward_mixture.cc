@@ -35,20 +35,17 @@ void ForwardPass::mixture(std::size_t layer) {
   const MixtureSpec& spec = spec_.layers[layer].mixture;
   const FeedForwardWeights& feed_forward = weights_.layers[layer].feed_forward;
   const MixtureWeights& w = feed_forward.mixture;
-  const Matrix* readers[] = {&w.router, &w.shared_router, &w.shared_gate, &w.shared_up};
-  prepare(space_.x, spec_.dim, {readers, spec.shared_ffn_dim > 0 ? 4U : 1U}, feed_forward.norm);
-  lap(Operation::ffn_norm);
-
   const Product router[] = {product(w.router, {}, space_.mixture.scores, Epilogue::store)};
-  multiply(router, false);
+  multiply(router, false, Operation::gate_up, {});
   if (spec.shared_ffn_dim > 0) shared_expert(w);
   group_by_expert(spec);
 
   const MixtureSpace& space = space_.mixture;
   const std::uint32_t slots = rows_->rows * spec.used;
-  const Matrix* inner[] = {&w.gate, &w.up};
-  prepare(space_.x, spec_.dim, inner, feed_forward.norm, Refinement::outliers,
-          {space.source_row, slots});
+  Preparation inner = preparation(space_.x, spec_.dim, {&w.gate, &w.up}, Operation::gate_up);
+  inner.norm = feed_forward.norm;
+  inner.sources = {space.source_row, slots};
+  prepare(inner);
   multiply_groups(spec.ffn_dim, [&](const ExpertGroup& group, const auto& run) {
     float* hidden = space_.hidden + std::size_t{group.first_slot} * spec.ffn_dim;
     run(w.gate, group, hidden, Epilogue::store);
@@ -56,26 +53,25 @@ void ForwardPass::mixture(std::size_t layer) {
   });
   lap(Operation::gate_up);
 
-  const Matrix* outer[] = {&w.down};
-  prepare(space_.hidden, spec.ffn_dim, outer, {}, Refinement::outliers, {space.own_row, slots});
+  Preparation outer = preparation(space_.hidden, spec.ffn_dim, {&w.down}, Operation::down);
+  outer.sources = {space.own_row, slots};
+  prepare(outer);
   multiply_groups(spec_.dim, [&](const ExpertGroup& group, const auto& run) {
     run(w.down, group, space.outputs + std::size_t{group.first_slot} * spec_.dim, Epilogue::store);
   });
   worker_.for_each(rows_->rows, [&](std::uint32_t row) { combine(spec, row); });
-  add_branch(feed_forward.post_norm);
-  lap(Operation::down);
+  add_branch(feed_forward.post_norm, Operation::down, layer_operand(layer + 1));
 }
 
 void ForwardPass::shared_expert(const MixtureWeights& w) {
   const Product share[] = {product(w.shared_router, {}, space_.mixture.share, Epilogue::store)};
-  multiply(share, false);
+  multiply(share, false, Operation::gate_up, {});
   const Product gate_and_up[] = {product(w.shared_gate, {}, space_.hidden, Epilogue::store),
                                  product(w.shared_up, {}, space_.hidden, gated())};
-  multiply(gate_and_up, true);
-  const Matrix* readers[] = {&w.shared_down};
-  prepare(space_.hidden, w.shared_down.cols, readers, {});
+  multiply(gate_and_up, true, Operation::gate_up,
+           preparation(space_.hidden, w.shared_down.cols, {&w.shared_down}, Operation::down));
   const Product down[] = {product(w.shared_down, {}, space_.branch, Epilogue::store)};
-  multiply(down, false);
+  multiply(down, false, Operation::down, {});
 }
 
 void ForwardPass::group_by_expert(const MixtureSpec& spec) {

@@ -10,9 +10,6 @@ namespace {
 
 // Shares of a product for each thread: enough to even out threads that run at different speeds.
 constexpr std::uint32_t kSharesPerThread = 6;
-// Rows that are normed and prepared at a time: a few microseconds of work.
-constexpr std::uint32_t kPrepareRows = 4;
-
 constexpr std::uint32_t tiles_of(std::uint32_t rows) { return (rows + kRowTile - 1) / kRowTile; }
 
 constexpr std::uint32_t shares_of(std::uint32_t count, std::uint32_t size) {
@@ -48,7 +45,7 @@ void ForwardPass::embed() {
   const std::uint32_t ready = context_.ropes.ready();
   const std::uint32_t end = context_.plan.end_position();
   const std::uint32_t missing = end > ready ? end - ready : 0;
-  worker_.for_each(rows_->rows + missing, [&](std::uint32_t i) {
+  const auto fill = [&](std::uint32_t i) {
     if (i >= rows_->rows) {
       context_.ropes.fill(ready + (i - rows_->rows));
       return;
@@ -58,40 +55,33 @@ void ForwardPass::embed() {
     dequantize(table.type, table.data.subspan(token * stride, stride), row);
     if (spec_.embedding_scale == 1) return;
     for (float& value : row) value *= spec_.embedding_scale;
-  });
-  lap(Operation::embedding);
+  };
+  loop_then_prepare(rows_->rows + missing, Operation::embedding, layer_operand(0), fill);
 }
 
+// Finds the operand of q, k and v prepared, and leaves that of the feed-forward part.
 void ForwardPass::attention(std::size_t layer) {
   const LayerSpec& shape = spec_.layers[layer];
   const AttentionWeights& w = weights_.layers[layer].attention;
   const bool last = layer + 1 == spec_.layers.size();
   const bool narrows = last && context_.plan.wanted().rows < rows_->rows;
 
-  const Matrix* readers[] = {&w.k, &w.v, &w.q};
-  prepare(space_.x, spec_.dim, {readers, narrows ? 2U : 3U}, w.norm, Refinement::most);
-  lap(Operation::attention_norm);
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
                               product(w.q, w.q_bias, space_.q, Epilogue::store)};
-  multiply({kv_and_q, narrows ? 2U : 3U}, false);
-  lap(Operation::qkv);
+  multiply({kv_and_q, narrows ? 2U : 3U}, false, Operation::qkv, {});
   norm_whole_rows(w.k_norm, shape, shape.kv_heads, space_.k);
-  store(layer);
-  lap(Operation::rope_and_cache);
+  if (narrows || !stores_as_it_attends()) store(layer);
   if (narrows) {
     narrow();
     if (rows_->rows == 0) return;
-    prepare(space_.x, spec_.dim, {readers + 2, 1}, w.norm, Refinement::most);
+    prepare(layer_operand(layer));
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
-    multiply(q, false);
-    lap(Operation::qkv);
+    multiply(q, false, Operation::qkv, {});
   }
   norm_whole_rows(w.q_norm, shape, shape.heads, space_.q);
-  attend(layer);
-  lap(Operation::attention);
-  add_output(space_.q, w.o, w.o_bias, w.post_norm);
-  lap(Operation::attention_output);
+  attend(layer, preparation(space_.q, w.o.cols, {&w.o}, Operation::attention_output));
+  add_output(w.o, w.o_bias, w.post_norm, Operation::attention_output, ffn_operand(layer));
 }
 
 void ForwardPass::feed_forward(std::size_t layer) {
@@ -100,30 +90,28 @@ void ForwardPass::feed_forward(std::size_t layer) {
     mixture(layer);
     return;
   }
-  const Matrix* readers[] = {&w.gate, &w.up};
-  prepare(space_.x, spec_.dim, readers, w.norm);
-  lap(Operation::ffn_norm);
   const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
                                  product(w.up, w.up_bias, space_.hidden, gated())};
-  multiply(gate_and_up, true);
-  lap(Operation::gate_up);
-  add_output(space_.hidden, w.down, w.down_bias, w.post_norm);
-  lap(Operation::down);
+  multiply(gate_and_up, true, Operation::gate_up,
+           preparation(space_.hidden, w.down.cols, {&w.down}, Operation::down));
+  add_output(w.down, w.down_bias, w.post_norm, Operation::down, layer_operand(layer + 1));
 }
 
-void ForwardPass::add_output(const float* rows, const Matrix& weights, const Vector& bias,
-                             const Vector& post_norm) {
-  const Matrix* readers[] = {&weights};
-  prepare(rows, weights.cols, readers, {});
-  const bool plain = post_norm.empty() && spec_.residual_scale == 1;
-  const Product output[] = {product(weights, bias, plain ? space_.x : space_.branch,
-                                    plain ? Epilogue::add : Epilogue::store)};
-  multiply(output, false);
-  if (!plain) add_branch(post_norm);
+void ForwardPass::add_output(const Matrix& weights, const Vector& bias, const Vector& post_norm,
+                             Operation operation, const Preparation& next) {
+  if (post_norm.empty() && spec_.residual_scale == 1) {
+    const Product output[] = {product(weights, bias, space_.x, Epilogue::add)};
+    multiply(output, false, operation, next);
+    return;
+  }
+  const Product output[] = {product(weights, bias, space_.branch, Epilogue::store)};
+  multiply(output, false, operation, {});
+  add_branch(post_norm, operation, next);
 }
 
-void ForwardPass::add_branch(const Vector& post_norm) {
-  worker_.for_each(rows_->rows, [&](std::uint32_t row) {
+void ForwardPass::add_branch(const Vector& post_norm, Operation operation,
+                             const Preparation& next) {
+  loop_then_prepare(rows_->rows, operation, next, [&](std::uint32_t row) {
     const float* from = space_.branch + std::size_t{row} * spec_.dim;
     float* x = space_.x + std::size_t{row} * spec_.dim;
     if (!post_norm.empty()) {
@@ -150,12 +138,13 @@ Epilogue ForwardPass::gated() const {
 }
 
 void ForwardPass::head() {
-  if (rows_ != &context_.plan.wanted() && context_.plan.wanted().rows < rows_->rows) narrow();
+  if (context_.plan.wanted().rows < rows_->rows) {
+    narrow();
+    prepare(layer_operand(spec_.layers.size()));
+  }
   if (rows_->rows == 0) return;
-  const Matrix* readers[] = {&weights_.head};
-  prepare(space_.x, spec_.dim, readers, weights_.output_norm, Refinement::most);
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
-  multiply(logits, false);
+  multiply(logits, false, Operation::head, {});
   if (spec_.logit_scale != 1 || spec_.logit_cap != 0) {
     constexpr std::uint32_t kPart = 4096;
     const auto size = static_cast<std::uint32_t>(context_.logits.size());
@@ -179,36 +168,6 @@ void ForwardPass::narrow() {
   });
 }
 
-void ForwardPass::prepare(const float* rows, std::uint32_t cols,
-                          std::span<const Matrix* const> weights, std::span<const float> norm,
-                          Refinement refinement, std::span<const std::uint32_t> sources) {
-  bool wanted[kActivationFormats] = {};
-  for (const Matrix* matrix : weights) {
-    wanted[static_cast<std::size_t>(activation_format(matrix->type, context_.precision))] = true;
-  }
-  const auto prepare_row = [&](std::uint32_t row) {
-    const float* from = rows + std::size_t{sources.empty() ? row : sources[row]} * cols;
-    if (!norm.empty()) {
-      vectors_.rms_norm(from, norm.data(), cols, spec_.norm_epsilon, own_.row);
-      from = own_.row;
-    }
-    for (std::size_t i = 0; i < kActivationFormats; ++i) {
-      if (!wanted[i]) continue;
-      const auto format = static_cast<ActivationFormat>(i);
-      context_.kernels.prepare(format, refinement, from, cols,
-                               space_.operand.format[i] + row * prepared_row_bytes(format, cols));
-    }
-  };
-  const std::uint32_t count =
-      sources.empty() ? rows_->rows : static_cast<std::uint32_t>(sources.size());
-  worker_.for_each(shares_of(count, kPrepareRows), [&](std::uint32_t share) {
-    const std::uint32_t end = std::min((share + 1) * kPrepareRows, count);
-    for (std::uint32_t row = share * kPrepareRows; row < end; ++row) {
-      prepare_row(row);
-    }
-  });
-}
-
 Activations ForwardPass::activations(const Matrix& weights) const {
   const ActivationFormat format = activation_format(weights.type, context_.precision);
   return {format, rows_->rows, weights.cols,
@@ -227,7 +186,8 @@ std::uint32_t ForwardPass::product_share(std::uint32_t rows, std::uint32_t count
   return std::max(1U, tiles_of(rows) * count / (threads * kSharesPerThread)) * kRowTile;
 }
 
-void ForwardPass::multiply(std::span<const Product> products, bool chained) {
+void ForwardPass::multiply(std::span<const Product> products, bool chained, Operation operation,
+                           const Preparation& next) {
   std::uint32_t tiles = 0;
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   if (chained) tiles = tiles_of(products[0].weights->rows);
@@ -240,14 +200,14 @@ void ForwardPass::multiply(std::span<const Product> products, bool chained) {
                               own_.multiply);
   };
   if (chained) {
-    worker_.for_each(shares_of(tiles, share_tiles), [&](std::uint32_t share) {
+    loop_then_prepare(shares_of(tiles, share_tiles), operation, next, [&](std::uint32_t share) {
       for (const Product& p : products) run(p, share);
     });
     return;
   }
   std::uint32_t shares = 0;
   for (const Product& p : products) shares += shares_of(tiles_of(p.weights->rows), share_tiles);
-  worker_.for_each(shares, [&](std::uint32_t share) {
+  loop_then_prepare(shares, operation, next, [&](std::uint32_t share) {
     for (const Product& p : products) {
       const std::uint32_t count = shares_of(tiles_of(p.weights->rows), share_tiles);
       if (share < count) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "arch/decoder.h"
@@ -28,6 +29,17 @@ struct PassContext {
   const Batch& batch;
   std::span<float> logits;
   OperationTimes* times;  // null: not measured
+};
+
+// Rows of floats that become the operand of products, normed first where a norm is given.
+struct Preparation {
+  const float* rows = nullptr;  // [rows, cols]; null: there is nothing to prepare
+  std::uint32_t cols = 0;
+  bool formats[kActivationFormats] = {};  // that the products' weights ask for
+  std::span<const float> norm;
+  Refinement refinement = Refinement::outliers;
+  std::span<const std::uint32_t> sources;  // where given, row i is made of row sources[i]
+  Operation operation = Operation::other;
 };
 
 // One thread's walk through a forward pass. All threads make the same calls in the same order, and
@@ -63,33 +75,62 @@ class ForwardPass {
   void narrow();
 
   void store(std::size_t layer);
-  void attend(std::size_t layer);
-  void attend_tiles(std::size_t layer);
-  void attend_splits(std::size_t layer);
+  void store_unit(std::size_t layer, const PlanStore& to, std::uint32_t kv_head);
+  // Whether attention writes each row's key and value itself, before it reads them: no other row
+  // of the pass sees them.
+  bool stores_as_it_attends() const {
+    return context_.plan.one_row_each() && rows_ == &context_.plan.all();
+  }
+  void attend(std::size_t layer, const Preparation& next);
+  void attend_tiles(std::size_t layer, const Preparation& next);
+  void attend_splits(std::size_t layer, const Preparation& next);
   AttentionTile tile(std::size_t layer, std::uint32_t kv_head, const PlanTile& place) const;
   void gather_queries(std::size_t layer, const PlanTile& place, std::uint32_t kv_head);
   void finish(std::size_t layer, const PlanTile& place, std::uint32_t kv_head,
               const float* records);
 
-  // Adds weights * rows + bias, normed where a norm is given, to the residual stream.
-  void add_output(const float* rows, const Matrix& weights, const Vector& bias,
-                  const Vector& post_norm);
+  // Adds weights * operand + bias, normed where a norm is given, to the residual stream.
+  void add_output(const Matrix& weights, const Vector& bias, const Vector& post_norm,
+                  Operation operation, const Preparation& next);
   // The same for outputs that stand in `branch`.
-  void add_branch(const Vector& post_norm);
+  void add_branch(const Vector& post_norm, Operation operation, const Preparation& next);
   void norm_whole_rows(const Vector& norm, const LayerSpec& shape, std::uint32_t heads,
                        float* rows);
   Epilogue gated() const;
 
-  // Prepares rows of floats as the operand of `weights`' products; normed first where a norm is
-  // given. Afterwards `activations` describes it. With `sources`, row i is made of row sources[i].
-  void prepare(const float* rows, std::uint32_t cols, std::span<const Matrix* const> weights,
-               std::span<const float> norm, Refinement refinement = Refinement::outliers,
-               std::span<const std::uint32_t> sources = {});
+  // The operand of `readers`' products; `operation` is what its time counts for.
+  Preparation preparation(const float* rows, std::uint32_t cols,
+                          std::initializer_list<const Matrix*> readers, Operation operation) const;
+  // Of a layer's q, k and v; past the last layer, of the head.
+  Preparation layer_operand(std::size_t layer) const;
+  Preparation ffn_operand(std::size_t layer) const;
+  void prepare(const Preparation& wanted);
+  void prepare_row(const Preparation& wanted, std::uint32_t row);
+
+  // A loop of `operation`, then the preparation of what the next product reads, if anything: at the
+  // loop's end where that is short, else as a loop of its own.
+  template <class Body>
+  void loop_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
+                         Body&& body) {
+    if (is_short(next)) {
+      worker_.for_each(count, body, [&] {
+        for (std::uint32_t row = 0; row < rows_->rows; ++row) prepare_row(next, row);
+      });
+      lap(operation);
+      return;
+    }
+    worker_.for_each(count, body);
+    lap(operation);
+    if (next.rows != nullptr) prepare(next);
+  }
+  bool is_short(const Preparation& wanted) const;
+
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
-  // Products that read one operand: run side by side, or, `chained`, one after another on the same
-  // rows of weights.
-  void multiply(std::span<const Product> products, bool chained);
+  // Products that read the prepared operand: run side by side, or, `chained`, one after another on
+  // the same rows of weights. Then prepares the next one, if any.
+  void multiply(std::span<const Product> products, bool chained, Operation operation,
+                const Preparation& next);
   // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
   // of `rows` rows are shared out.
   std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;

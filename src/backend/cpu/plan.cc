@@ -52,6 +52,7 @@ void Plan::build(const Batch& batch) {
   }
   stores_.clear();
   end_position_ = 0;
+  one_row_each_ = batch.sequences.size() == batch.tokens.size();
 
   std::uint32_t row = 0;
   std::size_t wanted = 0;

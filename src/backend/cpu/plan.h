@@ -57,6 +57,8 @@ class Plan {
   // The rows whose logits are wanted, which alone go through the last layer's end.
   const PlanRows& wanted() const { return wanted_; }
   std::span<const PlanStore> stores() const { return stores_; }
+  // Whether every sequence has one row, as where all decode: then store i is of tile i of all().
+  bool one_row_each() const { return one_row_each_; }
   std::uint32_t end_position() const { return end_position_; }  // one past the batch's last
 
  private:
@@ -73,6 +75,7 @@ class Plan {
   PlanRows wanted_;
   std::vector<PlanStore> stores_;
   std::uint32_t end_position_ = 0;
+  bool one_row_each_ = false;
 };
 
 }  // namespace edgerunner::cpu

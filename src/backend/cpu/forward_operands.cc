@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "backend/cpu/forward_pass.h"
+
+// How rows of floats become the operands of products.
+
+namespace edgerunner::cpu {
+namespace {
+
+// Rows that are normed and prepared at a time: a few microseconds of work.
+constexpr std::uint32_t kPrepareRows = 4;
+// Floats that one thread prepares in about the time that a loop of their own would cost.
+constexpr std::size_t kShortPreparation = 8192;
+
+}  // namespace
+
+Preparation ForwardPass::preparation(const float* rows, std::uint32_t cols,
+                                     std::initializer_list<const Matrix*> readers,
+                                     Operation operation) const {
+  Preparation result;
+  result.rows = rows;
+  result.cols = cols;
+  result.operation = operation;
+  for (const Matrix* matrix : readers) {
+    const ActivationFormat format = activation_format(matrix->type, context_.precision);
+    result.formats[static_cast<std::size_t>(format)] = true;
+  }
+  return result;
+}
+
+Preparation ForwardPass::layer_operand(std::size_t layer) const {
+  Preparation result;
+  if (layer < spec_.layers.size()) {
+    const AttentionWeights& w = weights_.layers[layer].attention;
+    result = preparation(space_.x, spec_.dim, {&w.q, &w.k, &w.v}, Operation::attention_norm);
+    result.norm = w.norm;
+  } else {
+    result = preparation(space_.x, spec_.dim, {&weights_.head}, Operation::head);
+    result.norm = weights_.output_norm;
+  }
+  result.refinement = Refinement::most;
+  return result;
+}
+
+Preparation ForwardPass::ffn_operand(std::size_t layer) const {
+  const FeedForwardWeights& w = weights_.layers[layer].feed_forward;
+  const MixtureSpec& mixture = spec_.layers[layer].mixture;
+  const MixtureWeights& m = w.mixture;
+  Preparation result =
+      mixture.count == 0 ? preparation(space_.x, spec_.dim, {&w.gate, &w.up}, Operation::ffn_norm)
+      : mixture.shared_ffn_dim == 0
+          ? preparation(space_.x, spec_.dim, {&m.router}, Operation::ffn_norm)
+          : preparation(space_.x, spec_.dim,
+                        {&m.router, &m.shared_router, &m.shared_gate, &m.shared_up},
+                        Operation::ffn_norm);
+  result.norm = w.norm;
+  return result;
+}
+
+bool ForwardPass::is_short(const Preparation& wanted) const {
+  return wanted.rows != nullptr && std::size_t{rows_->rows} * wanted.cols <= kShortPreparation;
+}
+
+void ForwardPass::prepare(const Preparation& wanted) {
+  const std::uint32_t rows =
+      wanted.sources.empty() ? rows_->rows : static_cast<std::uint32_t>(wanted.sources.size());
+  worker_.for_each((rows + kPrepareRows - 1) / kPrepareRows, [&](std::uint32_t share) {
+    const std::uint32_t end = std::min((share + 1) * kPrepareRows, rows);
+    for (std::uint32_t row = share * kPrepareRows; row < end; ++row) prepare_row(wanted, row);
+  });
+  lap(wanted.operation);
+}
+
+void ForwardPass::prepare_row(const Preparation& wanted, std::uint32_t row) {
+  const std::size_t source = wanted.sources.empty() ? row : wanted.sources[row];
+  const float* from = wanted.rows + source * wanted.cols;
+  if (!wanted.norm.empty()) {
+    vectors_.rms_norm(from, wanted.norm.data(), wanted.cols, spec_.norm_epsilon, own_.row);
+    from = own_.row;
+  }
+  for (std::size_t i = 0; i < kActivationFormats; ++i) {
+    if (!wanted.formats[i]) continue;
+    const auto format = static_cast<ActivationFormat>(i);
+    context_.kernels.prepare(
+        format, wanted.refinement, from, wanted.cols,
+        space_.operand.format[i] + row * prepared_row_bytes(format, wanted.cols));
+  }
+}
+
+}  // namespace edgerunner::cpu

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,9 +82,11 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramS
     }
     ::kill(child, setup.signal);
   }
-  ::waitpid(child, &status, 0);
+  rusage usage{};
+  ::wait4(child, &status, 0, &usage);
 
   ProgramRun run;
+  run.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   run.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   run.out = out.contents();
   run.err = err.contents();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@ struct ProgramRun {
   int status = -1;  // exit status, or 128 + the signal that ended it
   std::string out;
   std::string err;
+  std::uint64_t peak_bytes = 0;  // of resident memory
 };
 
 struct ProgramSetup {

@@ -98,7 +98,10 @@ TEST(Memory, StaysWithinFileAndCacheAnd100MB) {
   const std::string model = folder / "large.gguf";
   write_large_model(model);
   std::string prompt = "1";
-  for (int id = 2; id <= 300; ++id) prompt += "," + std::to_string(id);
+  for (int id = 2; id <= 300; ++id) {
+    prompt += ',';
+    prompt += std::to_string(id);
+  }
   const ProgramRun info =
       run_program({"info", model, "--json", "--context", std::to_string(kContext)});
   ASSERT_EQ(info.status, 0) << info.err;

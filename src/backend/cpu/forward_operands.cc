@@ -58,7 +58,8 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
 }
 
 bool ForwardPass::is_short(const Preparation& wanted) const {
-  return wanted.rows != nullptr && std::size_t{rows_->rows} * wanted.cols <= kShortPreparation;
+  return !measured() && wanted.rows != nullptr &&
+         std::size_t{rows_->rows} * wanted.cols <= kShortPreparation;
 }
 
 void ForwardPass::prepare(const Preparation& wanted) {

@@ -66,9 +66,11 @@ class ForwardPass {
   void combine(const MixtureSpec& spec, std::uint32_t row);
   void head();
 
+  // A pass that is measured runs every operation in loops of its own, so that each has its time.
+  bool measured() const { return context_.times != nullptr; }
   // Ends an operation of the pass's account.
   void lap(Operation operation) {
-    if (context_.times != nullptr && worker_.index() == 0) context_.times->lap(operation);
+    if (measured() && worker_.index() == 0) context_.times->lap(operation);
   }
 
   // Goes on with the rows whose logits are wanted alone.
@@ -79,7 +81,7 @@ class ForwardPass {
   // Whether attention writes each row's key and value itself, before it reads them: no other row
   // of the pass sees them.
   bool stores_as_it_attends() const {
-    return context_.plan.one_row_each() && rows_ == &context_.plan.all();
+    return !measured() && context_.plan.one_row_each() && rows_ == &context_.plan.all();
   }
   void attend(std::size_t layer, const Preparation& next);
   void attend_tiles(std::size_t layer, const Preparation& next);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -31,7 +32,13 @@ struct ModelOptions {
 
   std::uint32_t prefill_chunk = 512;  // most prompt tokens of one forward pass, of all sequences
   std::uint32_t max_sequences = 8;    // that run at once; more wait their turn
-  std::uint64_t memory_limit = 0;     // bytes; 0: what the system has available
+  std::uint32_t cache_tokens = 0;     // of the KV cache, at least one context; 0: as is useful
+
+  // What the prompts of others may add to the time between two tokens, by chunks that are cut to
+  // it; 0: no bound.
+  std::chrono::milliseconds longest_step{0};
+
+  std::uint64_t memory_limit = 0;  // bytes; 0: what the system has available
 
   std::function<void(double fraction)> progress;  // called while loading, from 0 to 1
 };

@@ -28,6 +28,12 @@ void check_pages(const SequenceSlice& slice, std::uint32_t window, std::uint32_t
 
 }  // namespace
 
+void Executor::embed(const Batch& /*batch*/, std::span<float> /*hidden*/) {
+  throw Error(ErrorCode::unsupported, fmt::format("the {} backend gives no hidden states, which "
+                                                  "embeddings need; use --backend cpu",
+                                                  info().backend));
+}
+
 void check_batch(const Batch& batch, const DecoderSpec& spec, const ExecutorOptions& options,
                  std::size_t logits_size) {
   if (batch.tokens.empty() || batch.tokens.size() > options.max_rows) {

@@ -77,6 +77,10 @@ class Executor {
   // Throws Error(invalid_argument) for a token, position, page or row that is out of range.
   virtual void forward(const Batch& batch, std::span<float> logits) = 0;
 
+  // The same for a batch that wants no logits: writes the hidden states of all rows after the final
+  // norm to `hidden`, [rows, dim]. Throws Error(unsupported) where the backend can't.
+  virtual void embed(const Batch& batch, std::span<float> hidden);
+
   // Copies the keys and values of the first `tokens` positions of a page (copy-on-write).
   virtual void copy_page(PageId from, PageId to, std::uint32_t tokens) = 0;
 

@@ -90,6 +90,8 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   scheduling.prefill_chunk = plan.executor.max_rows - options.max_sequences;
   scheduling.max_sequences = options.max_sequences;
   scheduling.window = spec.common_window();
+  scheduling.dim = spec.dim;
+  scheduling.longest_step = options.longest_step;
   state->scheduler = std::make_shared<Scheduler>(*state->executor, scheduling);
   report(1);
   return Model(std::move(state));

@@ -37,9 +37,13 @@ struct Pages {
   std::uint32_t further;
 };
 
-Pages plan_pages(std::uint32_t context, std::uint32_t max_sequences) {
+Pages plan_pages(std::uint32_t context, const ModelOptions& options) {
   const std::uint32_t needed = pages_for(context);
-  const std::uint32_t others = max_sequences - 1;
+  if (options.cache_tokens > 0) {
+    const std::uint32_t asked = pages_for(options.cache_tokens);
+    return {std::max(needed, asked), 0};
+  }
+  const std::uint32_t others = options.max_sequences - 1;
   const std::uint64_t wanted =
       std::max<std::uint64_t>(needed, std::uint64_t{kPagesForFurtherSequence} * others);
   const std::uint64_t useful = std::uint64_t{needed} * others;
@@ -52,7 +56,7 @@ class Planner {
       : options_(options), input_(input) {}
 
   MemoryPlan plan(std::uint32_t context, bool with_further_pages) const {
-    const Pages pages = plan_pages(context, options_.max_sequences);
+    const Pages pages = plan_pages(context, options_);
     MemoryPlan plan;
     plan.context = context;
     const std::uint32_t chunk = std::min(options_.prefill_chunk, context);

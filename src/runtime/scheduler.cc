@@ -13,7 +13,8 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
     : executor_(executor),
       options_(options),
       cache_(executor, options.window),
-      logits_(std::size_t{options.max_sequences} * options.vocab_size) {
+      logits_(std::size_t{options.max_sequences} * options.vocab_size),
+      chunk_(options.longest_step) {
   running_.reserve(options.max_sequences);
   thread_ = std::thread(&Scheduler::work, this);
 }
@@ -71,6 +72,7 @@ void Scheduler::work() {
     drop_cancelled();
     admit();
     plan();
+    run_hidden();
     if (!planned_.empty()) run(planned_);
     std::erase_if(running_, [](const Entry& entry) { return entry.task == nullptr; });
   }
@@ -122,7 +124,8 @@ void Scheduler::admit() {
     Entry entry = std::move(next);
     waiting_.pop_front();
     try {
-      const std::uint32_t reused = cache_.acquire(entry.cache, entry.task->tokens());
+      const std::uint32_t reused =
+          entry.task->wants_hidden() ? 0 : cache_.acquire(entry.cache, entry.task->tokens());
       if (!std::exchange(entry.started, true)) entry.task->start(reused);
     } catch (...) {
       fail(entry, std::current_exception());
@@ -156,7 +159,7 @@ void Scheduler::share_prefill() {
   }
   std::stable_sort(prompts.begin(), prompts.end(),
                    [](const Entry* a, const Entry* b) { return a->rows < b->rows; });
-  std::uint32_t left = options_.prefill_chunk;
+  std::uint32_t left = chunk_.next(options_.prefill_chunk);
   auto sharers = static_cast<std::uint32_t>(prompts.size());
   for (Entry* entry : prompts) {
     const std::uint32_t share = (left + sharers - 1) / sharers;
@@ -224,7 +227,31 @@ std::uint32_t Scheduler::plan_choices(std::span<Entry* const> entries) {
   return steps;
 }
 
+// Runs the planned sequences that want hidden states, each in a pass of its own, and takes them
+// from the plan.
+void Scheduler::run_hidden() {
+  const auto hidden = [this](Entry* entry) {
+    Task& task = *entry->task;
+    if (!task.wants_hidden()) return false;
+    try {
+      hidden_.resize(std::size_t{executor_.options().max_rows} * options_.dim);
+      const std::uint32_t first = entry->cache.length();
+      const auto rows = task.tokens().subspan(first, entry->rows);
+      const SequenceSlice slice{entry->rows, first, entry->cache.pages()};
+      const std::span<float> states = std::span(hidden_).first(rows.size() * options_.dim);
+      executor_.embed({.tokens = rows, .sequences = {&slice, 1}, .logit_rows = {}}, states);
+      cache_.commit(entry->cache, rows);
+      follow(*entry, task.take_hidden(first, entry->rows, states));
+    } catch (...) {
+      fail(*entry, std::current_exception());
+    }
+    return true;
+  };
+  std::erase_if(planned_, hidden);
+}
+
 void Scheduler::run(std::span<Entry* const> entries) {
+  const auto begin = std::chrono::steady_clock::now();
   const std::uint32_t steps = plan_choices(entries);
   tokens_.clear();
   slices_.clear();
@@ -245,13 +272,14 @@ void Scheduler::run(std::span<Entry* const> entries) {
   try {
     if (steps > 0) {
       chosen_.resize(std::size_t{steps} * choices_.size());
-      const auto begin = std::chrono::steady_clock::now();
       executor_.chooser()->choose(batch, choices_, steps, chosen_);
       const bool decoding = tokens_.size() == entries.size();
       if (decoding) burst_.took(steps, std::chrono::steady_clock::now() - begin);
     } else {
       executor_.forward(batch, logits);
     }
+    chunk_.took(static_cast<std::uint32_t>(tokens_.size()),
+                std::chrono::steady_clock::now() - begin);
   } catch (...) {
     if (entries.size() == 1) {
       fail(*entries[0], std::current_exception());

@@ -13,6 +13,7 @@
 #include "backend/executor.h"
 #include "backend/token_chooser.h"
 #include "runtime/burst_length.h"
+#include "runtime/chunk_length.h"
 #include "runtime/kv_cache.h"
 #include "runtime/task.h"
 
@@ -20,9 +21,11 @@ namespace edgerunner {
 
 struct SchedulerOptions {
   std::uint32_t vocab_size = 0;
-  std::uint32_t prefill_chunk = 512;  // most prompt rows of one forward pass
-  std::uint32_t max_sequences = 8;    // that run at once; others wait
-  std::uint32_t window = 0;           // DecoderSpec::common_window()
+  std::uint32_t prefill_chunk = 512;      // most prompt rows of one forward pass
+  std::uint32_t max_sequences = 8;        // that run at once; others wait
+  std::uint32_t window = 0;               // DecoderSpec::common_window()
+  std::uint32_t dim = 0;                  // DecoderSpec::dim, for tasks that want hidden states
+  ChunkLength::Duration longest_step{0};  // that prompts may make a forward pass; 0: no bound
 };
 
 // What a scheduler is doing, as of its last step.
@@ -77,6 +80,7 @@ class Scheduler {
   void plan();
   void share_prefill();
   void secure_pages();
+  void run_hidden();
   void run(std::span<Entry* const> entries);
   std::uint32_t plan_choices(std::span<Entry* const> entries);
   void choose(std::span<Entry* const> entries, std::uint32_t steps);
@@ -103,6 +107,8 @@ class Scheduler {
   std::vector<TokenChoice> choices_;
   std::vector<TokenId> chosen_;  // [steps, rows that want a token]
   BurstLength burst_;
+  ChunkLength chunk_;
+  std::vector<float> hidden_;  // [prefill_chunk + max_sequences, dim], once it is needed
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;

@@ -12,8 +12,8 @@ namespace edgerunner {
 
 // A sequence that a scheduler brings forward: it computes the tokens, hands over the logits after
 // the last, and goes on as the task decides. Everything is called on the scheduler's thread, except
-// that `fail` is called by Scheduler::submit where the scheduler has stopped. One of advance or
-// take (with Step::done), cancel and fail is the last call.
+// that `fail` is called by Scheduler::submit where the scheduler has stopped. One of advance,
+// take or take_hidden (with Step::done), cancel and fail is the last call.
 class Task {
  public:
   enum class Step {
@@ -45,6 +45,17 @@ class Task {
   // Logits after the last token, [vocab_size], to be used as scratch. What it throws ends this task
   // alone.
   virtual Step advance(std::span<float> logits) = 0;
+
+  // Whether the task wants the hidden states of all its tokens instead of logits after the last.
+  // Nothing of its sequence is reused then.
+  virtual bool wants_hidden() const { return false; }
+
+  // Hidden states of tokens first to first + rows - 1 after the final norm, [rows, dim], in order;
+  // from 0 again where the sequence had to be computed again. Step::append: goes on.
+  virtual Step take_hidden(std::uint32_t /*first*/, std::uint32_t /*rows*/,
+                           std::span<const float> /*hidden*/) {
+    return Step::done;
+  }
 
   virtual void cancel() noexcept = 0;
   virtual void fail(const std::exception_ptr& error) noexcept = 0;

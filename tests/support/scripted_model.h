@@ -21,6 +21,8 @@ struct ScriptedModelOptions {
   std::uint32_t window = 0;
   std::vector<std::string> pieces;  // tokens from ScriptedTokenizer::kFirstPiece on
   bool tokenizer = true;
+  std::string chat_template;
+  std::uint32_t dim = 0;  // of hidden states
   std::function<void(const Batch&)> before_forward;
   bool chooses_tokens = false;  // as a backend does that samples itself
 };
@@ -43,6 +45,7 @@ struct ScriptedModel {
     ModelInfo info;
     info.vocab_size = static_cast<std::uint32_t>(tokenizer->size());
     info.context = options.context;
+    info.chat_template = options.chat_template;
     ExecutorOptions limits;
     limits.max_rows = options.prefill_chunk + options.max_sequences;
     limits.max_logit_rows = options.max_sequences;
@@ -58,6 +61,7 @@ struct ScriptedModel {
     scheduling.prefill_chunk = options.prefill_chunk;
     scheduling.max_sequences = options.max_sequences;
     scheduling.window = options.window;
+    scheduling.dim = options.dim;
     if (!options.tokenizer) tokenizer.reset();
     return {make_model(std::move(executor), std::move(tokenizer), info, scheduling), view};
   }

@@ -60,20 +60,9 @@ class CpuExecutor final : public Executor, private Profilable {
              pool_.size()};
   }
 
-  void forward(const Batch& batch, std::span<float> logits) override {
-    if (times_ != nullptr) times_->begin();
-    check_batch(batch, decoder_.spec, options_, logits.size());
-    plan_.build(batch);
-    const cpu::PassContext context{decoder_, options_.precision,
-                                   kernels_, vectors_,
-                                   plan_,    workspace_,
-                                   cache_,   ropes_,
-                                   batch,    logits,
-                                   times_};
-    pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
-    ropes_.set_ready(std::max(ropes_.ready(), plan_.end_position()));
-    if (times_ != nullptr) times_->lap(Operation::other);
-  }
+  void forward(const Batch& batch, std::span<float> logits) override { run(batch, logits, {}); }
+
+  void embed(const Batch& batch, std::span<float> hidden) override { run(batch, {}, hidden); }
 
   void copy_page(PageId from, PageId to, std::uint32_t) override { cache_.copy_page(from, to); }
 
@@ -82,6 +71,21 @@ class CpuExecutor final : public Executor, private Profilable {
   Profilable* profilable() override { return this; }
 
  private:
+  void run(const Batch& batch, std::span<float> logits, std::span<float> hidden) {
+    if (times_ != nullptr) times_->begin();
+    check_batch(batch, decoder_.spec, options_, logits.size());
+    plan_.build(batch);
+    const cpu::PassContext context{decoder_, options_.precision,
+                                   kernels_, vectors_,
+                                   plan_,    workspace_,
+                                   cache_,   ropes_,
+                                   batch,    logits,
+                                   hidden,   times_};
+    pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
+    ropes_.set_ready(std::max(ropes_.ready(), plan_.end_position()));
+    if (times_ != nullptr) times_->lap(Operation::other);
+  }
+
   void record(OperationTimes* times) override { times_ = times; }
   Arithmetic arithmetic(ElementType weights, std::uint32_t) const override {
     switch (cpu::activation_format(weights, options_.precision)) {

@@ -64,7 +64,7 @@ void ForwardPass::attention(std::size_t layer) {
   const LayerSpec& shape = spec_.layers[layer];
   const AttentionWeights& w = weights_.layers[layer].attention;
   const bool last = layer + 1 == spec_.layers.size();
-  const bool narrows = last && context_.plan.wanted().rows < rows_->rows;
+  const bool narrows = last && context_.hidden.empty() && context_.plan.wanted().rows < rows_->rows;
 
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
@@ -138,6 +138,7 @@ Epilogue ForwardPass::gated() const {
 }
 
 void ForwardPass::head() {
+  if (!context_.hidden.empty()) return hidden();
   if (context_.plan.wanted().rows < rows_->rows) {
     narrow();
     prepare(layer_operand(spec_.layers.size()));
@@ -154,6 +155,14 @@ void ForwardPass::head() {
     });
   }
   lap(Operation::head);
+}
+
+void ForwardPass::hidden() {
+  worker_.for_each(rows_->rows, [&](std::uint32_t row) {
+    const std::size_t at = std::size_t{row} * spec_.dim;
+    vectors_.rms_norm(space_.x + at, weights_.output_norm.data(), spec_.dim, spec_.norm_epsilon,
+                      context_.hidden.data() + at);
+  });
 }
 
 void ForwardPass::narrow() {

@@ -28,7 +28,8 @@ struct PassContext {
   RopeTables& ropes;
   const Batch& batch;
   std::span<float> logits;
-  OperationTimes* times;  // null: not measured
+  std::span<float> hidden;  // where not empty, wanted of all rows instead of logits
+  OperationTimes* times;    // null: not measured
 };
 
 // Rows of floats that become the operand of products, normed first where a norm is given.
@@ -65,6 +66,7 @@ class ForwardPass {
   void multiply_groups(std::uint32_t rows, const Body& body);
   void combine(const MixtureSpec& spec, std::uint32_t row);
   void head();
+  void hidden();
 
   // A pass that is measured runs every operation in loops of its own, so that each has its time.
   bool measured() const { return context_.times != nullptr; }

@@ -118,21 +118,7 @@ class ReferenceExecutor final : public Executor {
 
   void forward(const Batch& batch, std::span<float> logits) override {
     check_batch(batch, spec_, options_, logits.size());
-    std::vector<Place> places;
-    for (const SequenceSlice& slice : batch.sequences) {
-      for (std::uint32_t i = 0; i < slice.rows; ++i)
-        places.push_back({slice.pages, slice.start + i});
-    }
-
-    Rows x = embed(batch.tokens);
-    for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
-      const LayerWeights& w = weights_.layers[i];
-      add_block(x, attention(i, normed(x, w.attention.norm, spec_.norm_epsilon), places),
-                w.attention.post_norm);
-      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, spec_.norm_epsilon)),
-                w.feed_forward.post_norm);
-    }
-
+    const Rows x = run(batch);
     Rows last;
     for (const std::uint32_t row : batch.logit_rows) last.push_back(x[row]);
     const Rows result =
@@ -142,6 +128,14 @@ class ReferenceExecutor final : public Executor {
         const double logit = result[row][i] * static_cast<double>(spec_.logit_scale);
         logits[row * spec_.vocab_size + i] = static_cast<float>(capped(logit, spec_.logit_cap));
       }
+    }
+  }
+
+  void embed(const Batch& batch, std::span<float> hidden) override {
+    check_batch(batch, spec_, options_, 0);
+    const Rows x = normed(run(batch), weights_.output_norm, spec_.norm_epsilon);
+    for (std::size_t row = 0; row < x.size(); ++row) {
+      std::copy(x[row].begin(), x[row].end(), hidden.begin() + row * spec_.dim);
     }
   }
 
@@ -159,7 +153,26 @@ class ReferenceExecutor final : public Executor {
   const ExecutorOptions& options() const override { return options_; }
 
  private:
-  Rows embed(std::span<const TokenId> tokens) const {
+  // The rows after the last layer.
+  Rows run(const Batch& batch) {
+    std::vector<Place> places;
+    for (const SequenceSlice& slice : batch.sequences) {
+      for (std::uint32_t i = 0; i < slice.rows; ++i)
+        places.push_back({slice.pages, slice.start + i});
+    }
+
+    Rows x = embedded(batch.tokens);
+    for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+      const LayerWeights& w = weights_.layers[i];
+      add_block(x, attention(i, normed(x, w.attention.norm, spec_.norm_epsilon), places),
+                w.attention.post_norm);
+      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, spec_.norm_epsilon)),
+                w.feed_forward.post_norm);
+    }
+    return x;
+  }
+
+  Rows embedded(std::span<const TokenId> tokens) const {
     const Matrix& table = weights_.embedding;
     const std::size_t stride = row_bytes(table.type, table.cols);
     std::vector<float> values(table.cols);

@@ -87,6 +87,17 @@ check_quickstart() {
     [[ "$answer" == *Paris* ]]
 }
 
+# The server under the official client, which comes from PyPI.
+openai_python=build/openai/bin/python
+install_openai() {
+  [[ -x $openai_python ]] && "$openai_python" -c "import openai" 2>/dev/null ||
+    { python3 -m venv build/openai && build/openai/bin/pip -q install openai; }
+}
+check_openai_client() {
+  "$openai_python" tests/server/openai_client_test.py build/release/bin/edgerunner \
+    "$(scripts/fetch_model.sh)"
+}
+
 # Programs that read untrusted bytes or share memory between threads.
 sanitized=(base_test tensor_test gguf_test tokenizer_test runtime_test)
 
@@ -107,6 +118,12 @@ check "build (asan-ubsan)" build asan-ubsan "${sanitized[@]}"
 run_tests asan-ubsan --label-regex "$(labels "${sanitized[@]}")"
 if scripts/fetch_model.sh >/dev/null; then
   check "quickstart" check_quickstart
+  if install_openai >/dev/null 2>&1; then
+    check "openai client" check_openai_client
+  else
+    echo "== openai client skipped: the package could not be installed"
+    skipped=$((skipped + 1))
+  fi
 else
   echo "== quickstart skipped: the model could not be fetched"
   skipped=$((skipped + 1))

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -28,6 +29,8 @@ struct ServeArguments {
   std::string api_key;
   std::string cors = "*";
   std::uint32_t body_limit_mib = 16;
+  std::uint32_t cache_tokens = 0;
+  std::uint32_t longest_step_ms = 100;
   bool json = false;
 };
 
@@ -47,6 +50,8 @@ void serve(ServeArguments arguments) {
   }
   ModelOptions options = arguments.model.options();
   options.max_sequences = arguments.engine.parallel;
+  options.cache_tokens = arguments.cache_tokens;
+  options.longest_step = std::chrono::milliseconds(arguments.longest_step_ms);
   arguments.http.body_limit = std::size_t{arguments.body_limit_mib} << 20;
   if (!arguments.cors.empty()) {
     arguments.http.headers = {{"Access-Control-Allow-Origin", arguments.cors}};
@@ -103,6 +108,17 @@ void add_serve_command(CLI::App& program) {
       ->group(group);
   command->add_option("--queue", arguments->engine.queue, "Sequences that may wait beside them")
       ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--cache-tokens", arguments->cache_tokens,
+                   "Tokens that the KV cache holds for all together; by default two contexts or "
+                   "more, as memory allows")
+      ->group(group);
+  command
+      ->add_option("--longest-step", arguments->longest_step_ms,
+                   "Milliseconds that a piece of a prompt may keep running streams waiting; 0: no "
+                   "bound")
       ->capture_default_str()
       ->group(group);
   command

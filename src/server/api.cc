@@ -2,8 +2,12 @@
 
 #include <utility>
 
+#include "server/chat_completions.h"
 #include "server/completions.h"
+#include "server/embeddings.h"
+#include "server/responses.h"
 #include "server/text_routes.h"
+#include "server/web_routes.h"
 
 namespace edgerunner::server {
 
@@ -21,9 +25,13 @@ Router make_router(Engine& engine, std::string api_key) {
   add("GET", "/health", handle_health, Router::Access::anyone);
   add("GET", "/metrics", handle_metrics);
   add("GET", "/v1/models", handle_models);
+  add("POST", "/v1/chat/completions", handle_chat_completion);
   add("POST", "/v1/completions", handle_completion);
+  add("POST", "/v1/embeddings", handle_embeddings);
+  add("POST", "/v1/responses", handle_response);
   add("POST", "/tokenize", handle_tokenize);
   add("POST", "/detokenize", handle_detokenize);
+  add_web_routes(router);
   return router;
 }
 

@@ -7,6 +7,7 @@
 #include "server/fields.h"
 #include "server/generation_call.h"
 #include "server/logprob_json.h"
+#include "server/prompt_field.h"
 #include "server/sampling_fields.h"
 
 namespace edgerunner::server {
@@ -25,47 +26,11 @@ struct CompletionRequest {
   bool include_usage = false;
 };
 
-std::vector<TokenId> prompt_ids(const Fields& fields, const Json& list, const ModelInfo& info) {
-  std::vector<TokenId> ids;
-  for (const Json& id : list) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= info.vocab_size) {
-      fields.fail("prompt",
-                  "must be a string, an array of strings, or token ids of the vocabulary");
-    }
-    ids.push_back(id.get<TokenId>());
-  }
-  return ids;
-}
-
-std::vector<std::vector<TokenId>> read_prompts(const Fields& fields, Engine& engine) {
-  const Json& prompt = fields.require("prompt");
-  const bool one =
-      prompt.is_string() || (prompt.is_array() && !prompt.empty() && prompt.front().is_number());
-  const Json list = one ? Json::array({prompt}) : prompt;
-  if (!list.is_array() || list.empty() || list.size() > kMostPrompts) {
-    fields.fail("prompt", "must be a string, an array of up to 128 strings, or token ids");
-  }
-  std::vector<std::vector<TokenId>> prompts;
-  for (const Json& item : list) {
-    if (item.is_string()) {
-      prompts.push_back(
-          engine.tokenizer().encode(item.get<std::string>(), {.parse_special = true}));
-    } else {
-      prompts.push_back(prompt_ids(fields, item, engine.info()));
-    }
-    if (prompts.back().empty()) fields.fail("prompt", "must not be empty");
-    const std::uint32_t context = engine.info().context;
-    if (prompts.back().size() > context)
-      fail_too_long(fields, "prompt", prompts.back().size(), context);
-  }
-  return prompts;
-}
-
 CompletionRequest read_request(Engine& engine, const Json& body) {
   const Fields fields(body);
   CompletionRequest request;
   fields.text("model");
-  request.prompts = read_prompts(fields, engine);
+  request.prompts = read_prompts(fields, "prompt", kMostPrompts, engine);
   request.n = static_cast<std::size_t>(fields.integer("n", 1, kMostChoices).value_or(1));
   if (const auto best = fields.integer("best_of", 1, kMostChoices)) {
     if (static_cast<std::size_t>(*best) != request.n) {

@@ -13,6 +13,16 @@ namespace edgerunner::server {
 
 void Engine::set_model(Model model) {
   model_.emplace(std::move(model));
+  const ModelInfo& info = model_->info();
+  if (info.chat_template.empty()) {
+    template_problem_ = "the model file has no chat template; use /v1/completions";
+  } else {
+    try {
+      template_.emplace(info.chat_template, model_->tokenizer());
+    } catch (const Error& error) {
+      template_problem_ = error.what();
+    }
+  }
   ready_ = true;
 }
 
@@ -22,6 +32,12 @@ Model& Engine::model() {
                    "model_loading");
   }
   return *model_;
+}
+
+const ChatTemplate& Engine::chat_template() {
+  model();
+  if (!template_) throw ApiError(400, "invalid_request_error", template_problem_);
+  return *template_;
 }
 
 std::vector<Engine::Place> Engine::take_places(std::size_t count) {
@@ -50,6 +66,12 @@ void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& opti
   state.scheduler->submit(std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt,
                                                            options, std::move(sink)));
 }
+
+void Engine::submit(std::shared_ptr<Task> task) {
+  state_of(model()).scheduler->submit(std::move(task));
+}
+
+std::uint32_t Engine::embedding_size() { return state_of(model()).decoder.spec.dim; }
 
 SchedulerStatus Engine::status() { return state_of(model()).scheduler->status(); }
 

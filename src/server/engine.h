@@ -8,9 +8,11 @@
 #include <span>
 #include <string>
 
+#include "chat/chat_template.h"
 #include "edgerunner/model.h"
 #include "runtime/generation_sink.h"
 #include "runtime/scheduler.h"
+#include "runtime/task.h"
 #include "server/metrics.h"
 
 namespace edgerunner::server {
@@ -47,6 +49,8 @@ class Engine {
   Model& model();
   const Tokenizer& tokenizer() { return model().tokenizer(); }
   const ModelInfo& info() { return model().info(); }
+  // Throws ApiError(400) where the model has no chat template that can be used.
+  const ChatTemplate& chat_template();
 
   // Throws ApiError(429) where the places are taken.
   std::vector<Place> take_places(std::size_t count);
@@ -55,6 +59,10 @@ class Engine {
   // Throws as Model::generate does; afterwards the sink hears of everything.
   void submit(std::span<const TokenId> prompt, const GenerateOptions& options,
               std::shared_ptr<GenerationSink> sink);
+
+  // For other work than generations.
+  void submit(std::shared_ptr<Task> task);
+  std::uint32_t embedding_size();
 
   SchedulerStatus status();
 
@@ -67,7 +75,9 @@ class Engine {
   const std::time_t started_;
   Metrics metrics_;
   std::optional<Model> model_;
-  std::atomic<bool> ready_ = false;  // model_ is set and doesn't change any more
+  std::optional<ChatTemplate> template_;
+  std::string template_problem_;     // why there is none
+  std::atomic<bool> ready_ = false;  // what stands above is set and doesn't change any more
   std::atomic<std::uint32_t> taken_ = 0;
 };
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/answers.h"
 #include "server/http_client.h"
 #include "server/json.h"
 #include "server/test_server.h"
@@ -18,31 +20,10 @@ namespace {
 using server::Json;
 using testing::HasSubstr;
 
-HttpAnswer post(const TestServer& server, const std::string& path, const Json& body) {
-  HttpClient client(server.port());
-  client.post(path, body.dump());
-  return client.receive();
-}
-
 Json complete(const TestServer& server, const Json& body) {
   const HttpAnswer answer = post(server, "/v1/completions", body);
   EXPECT_EQ(answer.status, 200) << answer.body;
   return Json::parse(answer.body);
-}
-
-// The events of a stream, less the last, which must be [DONE].
-std::vector<Json> events(const std::string& body) {
-  std::vector<Json> list;
-  std::size_t at = 0;
-  while (at < body.size()) {
-    const std::size_t end = body.find("\n\n", at);
-    const std::string data = body.substr(at + 6, end - at - 6);
-    at = end + 2;
-    if (data == "[DONE]") return list;
-    list.push_back(Json::parse(data));
-  }
-  ADD_FAILURE() << "the stream has no end";
-  return list;
 }
 
 template <typename Condition>
@@ -287,6 +268,36 @@ TEST(Completions, AClientThatGoesAwayFreesItsPlaceAndPages) {
   wait_until([&] { return server.engine().status().used_pages > 1; });
   prefilling.close();
   wait_until([&] { return taken() == 0 && server.engine().status().used_pages == 0; });
+}
+
+// The script repeats the prompt, which it reads back from the pages of the cache.
+TEST(Completions, ClientsThatShareACacheForThreeGetTheirOwnText) {
+  constexpr std::size_t kPrompt = 100;
+  constexpr std::size_t kWhole = 250;
+  ScriptedModelOptions options;
+  options.max_sequences = 16;
+  options.context = 256;
+  options.pages = 3 * pages_for(kWhole);
+  TestServer server({}, {.parallel = 16, .queue = 16});
+  server.load(
+      [](std::span<const TokenId> seen) {
+        return seen.size() < kWhole ? seen[seen.size() - kPrompt] : ScriptedTokenizer::kEnd;
+      },
+      options);
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 16; ++client) {
+    clients.emplace_back([&server, client] {
+      for (int round = 0; round < 10; ++round) {
+        std::string prompt = fmt::format("marker {} of client {}.", round, client);
+        prompt.resize(kPrompt, static_cast<char>('a' + client));
+        const Json answer =
+            complete(server, {{"prompt", prompt}, {"temperature", 0}, {"max_tokens", 200}});
+        EXPECT_EQ(answer["choices"][0]["text"], (prompt + prompt).substr(0, kWhole - kPrompt));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(server.engine().places_taken(), 0U);
 }
 
 TEST(Completions, ShutsDownAfterTheLastAnswer) {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "server/chat_request.h"
+#include "server/engine.h"
+#include "server/json.h"
+
+namespace edgerunner::server {
+
+// A request of /v1/responses.
+struct ResponseRequest {
+  ChatPrompt prompt;
+  GenerateOptions options;
+  bool stream = false;
+  Json echoed;  // the fields of the request that the answer repeats
+};
+
+// Throws ApiError(400) naming the field.
+ResponseRequest read_response_request(Engine& engine, const Json& body);
+
+}  // namespace edgerunner::server

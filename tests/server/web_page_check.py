@@ -98,8 +98,8 @@ def use(page, url):
     assert page.locator("article").count() == 2
     box.fill("")
 
-    page.reload()
-    assert page.locator("article").count() == 2, "the conversation was not kept"
+    page.reload()  # what was edited and not sent is as it was
+    assert page.locator("article").count() == 4, "the conversation was not kept"
     assert not serious(page), serious(page)
 
     page.get_by_role("button", name="Settings").click()
@@ -107,6 +107,7 @@ def use(page, url):
     page.get_by_label("System prompt").fill("Answer in one word.")
     assert not serious(page), serious(page)
     page.get_by_role("button", name="Save").click()
+    page.wait_for_timeout(300)  # the dialog tells of its end a little later
     assert json.loads(page.evaluate("localStorage['edgerunner.settings']"))["temperature"] == 0
 
 

@@ -20,12 +20,13 @@ declare -rA below=(
   [gguf]="base tensor"
   [arch]="base tensor gguf"
   [tokenizer]="base tensor gguf"
+  [quantize]="base tensor gguf"
   [chat]="base tensor gguf"
   [constraint]="base tensor gguf"
   [backend]="base tensor gguf arch"
   [runtime]="base tensor gguf arch tokenizer chat constraint backend"
   [server]="base tensor gguf arch tokenizer chat constraint backend runtime"
-  [cli]="base tensor gguf arch tokenizer chat constraint backend runtime server"
+  [cli]="base tensor gguf arch quantize tokenizer chat constraint backend runtime server"
 )
 
 breaches=0

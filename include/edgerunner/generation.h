@@ -26,9 +26,10 @@ struct GenerateOptions {
   std::vector<TokenId> stop_tokens;  // beside the model's own end of generation
   bool ignore_eos = false;           // the model's end of generation is a token like any other
   // What the text must be: JSON that a JSON Schema holds for (the text of the schema), or a text of
-  // a grammar in GBNF. At most one of them; empty: anything. Only tokens that go on with such a text
-  // are chosen from, and a generation that ends with FinishReason::stop has a whole one; other ends
-  // may cut it. Error(invalid_argument) names the keyword, or the line, that can't be enforced.
+  // a grammar in GBNF. At most one of them; empty: anything. Only tokens that go on with such a
+  // text are chosen from, and a generation that ends with FinishReason::stop has a whole one; other
+  // ends may cut it. Error(invalid_argument) names the keyword, or the line, that can't be
+  // enforced.
   std::string json_schema;
   std::string grammar;
 

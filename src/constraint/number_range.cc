@@ -123,8 +123,8 @@ class Between {
     return fraction_[key] = made;
   }
 
-  // As far as the bounds go, and then enough that an excluded bound can be passed; but no number has
-  // more digits than a double tells apart, or it could be rounded to a bound.
+  // As far as the bounds go, and then enough that an excluded bound can be passed; but no number
+  // has more digits than a double tells apart, or it could be rounded to a bound.
   std::size_t most_fraction() const {
     std::size_t most = 0;
     if (low_) most = std::max(most, low_->fraction.size());

@@ -18,7 +18,7 @@ struct Model::State {
   Decoder decoder;                       // views into `file`
   std::unique_ptr<Tokenizer> tokenizer;  // null where the file has none
   std::unique_ptr<Executor> executor;
-  SharedTrie trie;                       // of the tokenizer, for structured output
+  SharedTrie trie;  // of the tokenizer, for structured output
   ModelInfo info;
   std::shared_ptr<Scheduler> scheduler;  // shared with sessions, which may outlive the model
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "constraint/json_schema.h"
 #include "edgerunner/error.h"
 #include "server/api_error.h"
 #include "server/sampling_fields.h"
@@ -43,6 +44,31 @@ std::optional<std::uint32_t> read_top_logprobs(const Fields& fields) {
   }
   if (!wanted) return std::nullopt;
   return static_cast<std::uint32_t>(count.value_or(0));
+}
+
+// The JSON Schema that the answer must hold for, or nothing. What can't be enforced is refused.
+std::string read_response_schema(const Fields& fields) {
+  const Json* format = fields.object("response_format");
+  if (format == nullptr) return {};
+  const std::string type(text_of(*format, "type"));
+  if (type == "text") return {};
+  Json schema = {{"type", "object"}};
+  if (type == "json_schema") {
+    const auto named = format->find("json_schema");
+    if (named == format->end() || !named->is_object() || !named->contains("schema")) {
+      fields.fail("response_format", "must hold json_schema.schema, a JSON Schema");
+    }
+    schema = (*named)["schema"];
+  } else if (type != "json_object") {
+    fields.fail("response_format",
+                "must have the type \"text\", \"json_object\" or \"json_schema\"");
+  }
+  try {
+    compile_json_schema(schema);
+  } catch (const Error& error) {
+    throw ApiError(400, "invalid_request_error", error.what(), "response_format");
+  }
+  return schema.dump();
 }
 
 }  // namespace
@@ -101,12 +127,7 @@ ChatRequest read_chat_request(Engine& engine, const Json& body) {
   request.top_logprobs = read_top_logprobs(fields);
   request.stream = fields.boolean("stream").value_or(false);
   request.include_usage = read_include_usage(fields);
-  if (const Json* format = fields.object("response_format")) {
-    // What can't be enforced is refused.
-    if (text_of(*format, "type") != "text") {
-      fields.fail("response_format", "must have the type \"text\"; JSON can't be enforced");
-    }
-  }
+  request.options.json_schema = read_response_schema(fields);
   request.prompt = make_chat_prompt(engine, read_conversation(fields), fields, "messages");
   request.options.visible_tokens = marker_tokens(engine.tokenizer(), request.prompt.format);
   return request;

@@ -11,9 +11,9 @@
 #include <random>
 #include <string>
 
-#include "edgerunner/error.h"
 #include "base/exponential.h"
 #include "base/random.h"
+#include "edgerunner/error.h"
 
 namespace edgerunner {
 namespace {

@@ -129,7 +129,11 @@ TEST(Chat, NamesTheFieldThatIsWrong) {
       {"max_completion_tokens", "x"},
       {"top_logprobs", 2},
       {"logprobs", 1},
-      {"response_format", {{"type", "json_object"}}},
+      {"response_format", {{"type", "yaml"}}},
+      {"response_format", {{"type", "json_schema"}}},
+      {"response_format",
+       {{"type", "json_schema"},
+        {"json_schema", {{"name", "n"}, {"schema", {{"not", {{"type", "object"}}}}}}}}},
   };
   for (const auto& [field, value] : wrong) {
     Json body = hello();

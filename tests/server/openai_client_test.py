@@ -177,6 +177,22 @@ def test_tools(server):
     expect_error(openai.BadRequestError, "tools", lambda: ask(server, "Hi", tools=[{"type": "function"}]))
 
 
+def test_structured_output(server):
+    schema = {"type": "object", "required": ["city", "population"], "additionalProperties": False,
+              "properties": {"city": {"type": "string", "maxLength": 20},
+                             "population": {"type": "integer", "minimum": 0, "maximum": 99999999}}}
+    wanted = {"type": "json_schema", "json_schema": {"name": "city", "schema": schema}}
+    answer = ask(server, "Describe Paris as JSON.", response_format=wanted, max_tokens=100).choices[0]
+    assert answer.finish_reason == "stop"
+    value = json.loads(answer.message.content)
+    assert set(value) == {"city", "population"} and isinstance(value["population"], int)
+    free = ask(server, "Describe Paris as JSON.", response_format={"type": "json_object"}, max_tokens=200)
+    assert free.choices[0].message.content.lstrip().startswith("{")
+    unenforceable = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"not": {}}}}
+    expect_error(openai.BadRequestError, "response_format",
+                 lambda: ask(server, "Hi", response_format=unenforceable))
+
+
 def test_embeddings(server):
     texts = ["A cat sat on the mat.", "A kitten lay on the rug.", "Quarterly revenue fell by 3 %."]
     answer = server.client.embeddings.create(model="any", input=texts, encoding_format="float")

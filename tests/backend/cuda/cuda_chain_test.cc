@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -23,6 +24,7 @@ class CudaChain : public testing::Test {
  protected:
   void SetUp() override {
     if (!cuda_available()) GTEST_SKIP() << "no GPU";
+    stream_.emplace();
     blocks_ = cuda::few_rows_blocks(cuda::device_properties().multiprocessors);
   }
 
@@ -59,20 +61,20 @@ class CudaChain : public testing::Test {
         "copying");
     clear(output, 0);
     consume();
-    stream_.synchronize();
+    stream_->synchronize();
     const std::vector<std::byte> expected = fetch(output);
     for (int i = 0; i < 3; ++i) {
       clear(output, 0);
       clear(input, 0x2A);
-      launch_late_copy(input.as<void>(), right.as<void>(), input.size(), stream_);
+      launch_late_copy(input.as<void>(), right.as<void>(), input.size(), *stream_);
       consume();
       cuda::check(cudaGetLastError(), "launching");
-      stream_.synchronize();
+      stream_->synchronize();
       EXPECT_EQ(fetch(output), expected);
     }
   }
 
-  cuda::Stream stream_;
+  std::optional<cuda::Stream> stream_;
   std::uint32_t blocks_ = 0;
 };
 
@@ -99,27 +101,28 @@ TEST_F(CudaChain, EveryKernelWaitsForTheOneBefore) {
   cuda::PartialProduct product;
   expect_same(x, parts, [&] {
     product =
-        cuda::launch_matmul_rows(both, rows, kRows, outputs, blocks_, parts.as<float>(), stream_);
+        cuda::launch_matmul_rows(both, rows, kRows, outputs, blocks_, parts.as<float>(), *stream_);
   });
 
   const cuda::DeviceBuffer y(std::size_t{kRows} * outputs * sizeof(float));
   expect_same(parts, y, [&] {
-    cuda::launch_collect(product, {}, kRows, outputs, y.as<float>(), outputs, stream_);
+    cuda::launch_collect(product, {}, kRows, outputs, y.as<float>(), outputs, *stream_);
   });
 
   const cuda::DeviceBuffer hidden(std::size_t{kRows} * ffn * 2);
   const cuda::DeviceBuffer hidden_scale(kRows * sizeof(float));
   const cuda::HalfRows to{hidden.as<__half>(), hidden_scale.as<float>()};
-  expect_same(parts, hidden,
-              [&] { cuda::launch_silu_parts(product, nullptr, nullptr, kRows, ffn, to, stream_); });
+  expect_same(parts, hidden, [&] {
+    cuda::launch_silu_parts(product, nullptr, nullptr, kRows, ffn, to, *stream_);
+  });
 
   const cuda::PartialProduct down = cuda::launch_matmul_rows(
-      {{layer.down}, 1, dim, 0}, to, kRows, dim, blocks_, parts.as<float>(), stream_);
-  stream_.synchronize();
+      {{layer.down}, 1, dim, 0}, to, kRows, dim, blocks_, parts.as<float>(), *stream_);
+  stream_->synchronize();
   const cuda::DeviceBuffer residual(std::size_t{kRows} * dim * sizeof(float));
   expect_same(parts, residual, [&] {
     cuda::launch_add_and_norm(down, nullptr, kRows, dim, residual.as<float>(),
-                              layer.feed_forward_norm, 1e-5F, rows, stream_);
+                              layer.feed_forward_norm, 1e-5F, rows, *stream_);
   });
 }
 

@@ -35,7 +35,8 @@ class GenerationSink {
 
   // How many of the likeliest tokens each report is to hold; nullopt: no reports are wanted.
   virtual std::optional<std::uint32_t> reports() const { return std::nullopt; }
-  virtual void report(TokenReport /*report*/) {}  // before the text that the token completes
+  // Before the text that the token completes; by value, for those who keep it.
+  virtual void report(TokenReport /*report*/) {}  // NOLINT(performance-unnecessary-value-param)
 
   // Text that is certain: whole characters, before any stop string. Never empty.
   virtual void put(std::string piece) = 0;

@@ -61,7 +61,7 @@ std::optional<std::string> Fields::text(std::string_view name) const {
 
 std::optional<std::string> Fields::choice(std::string_view name,
                                           std::initializer_list<std::string_view> allowed) const {
-  const std::optional<std::string> value = text(name);
+  std::optional<std::string> value = text(name);
   if (value && std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
     fail(name, fmt::format("must be one of {}", fmt::join(allowed, ", ")));
   }

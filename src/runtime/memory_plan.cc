@@ -129,9 +129,9 @@ MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input
     context = planner.longest(wanted);
     if (context == 0) planner.refuse(planner.plan(wanted, false), 0);
   }
-  const MemoryPlan generous = planner.plan(context, true);
+  MemoryPlan generous = planner.plan(context, true);
   if (planner.fits(generous)) return generous;
-  const MemoryPlan least = planner.plan(context, false);
+  MemoryPlan least = planner.plan(context, false);
   if (planner.fits(least)) return least;
   planner.refuse(least, planner.longest(context));
 }

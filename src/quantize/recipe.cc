@@ -99,6 +99,7 @@ std::optional<Recipe> find_recipe(std::string_view name) {
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
+  names.reserve(kRecipes.size());
   for (const Recipe& recipe : kRecipes) names.emplace_back(recipe.name);
   return names;
 }

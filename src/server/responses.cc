@@ -74,7 +74,7 @@ class ResponseCall : public GenerationCall {
     return answer;
   }
 
-  void emit(std::string_view type, Json event) {
+  void emit(std::string_view type, const Json& event) {
     if (!stream_) return;
     Json numbered = {{"type", type}, {"sequence_number", sequence_++}};
     numbered.update(event);

@@ -18,7 +18,7 @@ class ResponseCall : public GenerationCall {
         id_(new_id("resp_")),
         created_(std::time(nullptr)),
         parser_(request_.prompt.format),
-        items_([this](std::string_view type, Json event) { emit(type, std::move(event)); }) {}
+        items_([this](std::string_view type, const Json& event) { emit(type, event); }) {}
 
   void start() {
     std::vector<ChoicePlan> plans;

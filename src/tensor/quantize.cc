@@ -13,6 +13,7 @@
 #include "edgerunner/error.h"
 #include "tensor/blocks.h"
 #include "tensor/quantize_k.h"
+#include "tensor/store_f16.h"
 
 namespace edgerunner {
 namespace {
@@ -85,19 +86,12 @@ void pack_fifth_bits(const Codes& codes, Block& block) {
   }
 }
 
-// False where the value has no finite f16.
-bool store(blocks::F16& out, float value) {
-  const std::uint16_t bits = f32_to_f16(value);
-  out.set_bits(bits);
-  return (bits & 0x7C00) != 0x7C00;
-}
-
 // encode(x, block) returns false, and leaves the block unfinished, where its scale or minimum
 // doesn't fit.
 
 bool encode(Values x, blocks::Q8_0& block) {
   const float scale = std::abs(extreme(x)) / 127.0F;
-  if (!store(block.d, scale)) return false;
+  if (!store_f16(block.d, scale)) return false;
   const float inverse = reciprocal(scale);
   for (int i = 0; i < kLength; ++i) {
     block.qs[i] = static_cast<std::int8_t>(std::round(x[i] * inverse));  // halves away from zero
@@ -107,14 +101,14 @@ bool encode(Values x, blocks::Q8_0& block) {
 
 bool encode(Values x, blocks::Q4_0& block) {
   const float scale = extreme(x) / -8.0F;
-  if (!store(block.d, scale)) return false;
+  if (!store_f16(block.d, scale)) return false;
   pack_nibbles(encode_about_zero(x, scale, 8), block);
   return true;
 }
 
 bool encode(Values x, blocks::Q5_0& block) {
   const float scale = extreme(x) / -16.0F;
-  if (!store(block.d, scale)) return false;
+  if (!store_f16(block.d, scale)) return false;
   const Codes codes = encode_about_zero(x, scale, 16);
   pack_nibbles(codes, block);
   pack_fifth_bits(codes, block);
@@ -123,14 +117,14 @@ bool encode(Values x, blocks::Q5_0& block) {
 
 bool encode(Values x, blocks::Q4_1& block) {
   const Range range = range_of(x, 15);
-  if (!store(block.d, range.scale) || !store(block.m, range.minimum)) return false;
+  if (!store_f16(block.d, range.scale) || !store_f16(block.m, range.minimum)) return false;
   pack_nibbles(encode_range(x, range, 15), block);
   return true;
 }
 
 bool encode(Values x, blocks::Q5_1& block) {
   const Range range = range_of(x, 31);
-  if (!store(block.d, range.scale) || !store(block.m, range.minimum)) return false;
+  if (!store_f16(block.d, range.scale) || !store_f16(block.m, range.minimum)) return false;
   const Codes codes = encode_range(x, range, 31);
   pack_nibbles(codes, block);
   pack_fifth_bits(codes, block);

@@ -6,19 +6,13 @@
 
 #include "tensor/blocks.h"
 #include "tensor/quantize_fit.h"
+#include "tensor/store_f16.h"
 
 namespace edgerunner {
 namespace {
 
 constexpr int kLength = 256;
 using Part = std::span<const float>;
-
-// False where the value has no finite f16.
-bool store(blocks::F16& out, float value) {
-  const std::uint16_t bits = f32_to_f16(value);
-  out.set_bits(bits);
-  return (bits & 0x7C00) != 0x7C00;
-}
 
 float inverse_of(float scale) { return scale == 0 ? 0.0F : 1.0F / scale; }
 
@@ -40,7 +34,7 @@ bool scale_parts(Part x, Part weight, blocks::F16& d, std::array<int, kParts>& s
   }
   scales.fill(0);
   float step = extreme / static_cast<float>(kLowest);
-  if (!store(d, step)) return false;
+  if (!store_f16(d, step)) return false;
   // Integers for d, then the d that suits these integers and their codes best.
   for (int round = 0; round < 2; ++round) {
     step = d.value();
@@ -65,7 +59,7 @@ bool scale_parts(Part x, Part weight, blocks::F16& d, std::array<int, kParts>& s
         vv += static_cast<double>(block.weight[i]) * v * v;
       }
     }
-    if (round == 0 && vv > 0 && !store(d, static_cast<float>(xv / vv))) return false;
+    if (round == 0 && vv > 0 && !store_f16(d, static_cast<float>(xv / vv))) return false;
   }
   return true;
 }
@@ -157,7 +151,7 @@ bool encode(Part x, Part weight, blocks::IQ4_XS& block) {
 }
 
 bool encode(Part x, Part weight, blocks::IQ4_NL& block) {
-  if (!store(block.d, fit_symmetric<Iq4Codes>({x, weight}).scale)) return false;
+  if (!store_f16(block.d, fit_symmetric<Iq4Codes>({x, weight}).scale)) return false;
   const float inverse = inverse_of(block.d.value());
   block.qs = {};
   for (int i = 0; i < 32; ++i) {
@@ -191,8 +185,8 @@ bool fit_parts(Part x, Part weight, float last, int most, blocks::F16& d, blocks
     largest.scale = std::max(largest.scale, wanted[j].scale);
     largest.minimum = std::max(largest.minimum, wanted[j].minimum);
   }
-  if (!store(d, largest.scale / static_cast<float>(most)) ||
-      !store(dmin, largest.minimum / static_cast<float>(most))) {
+  if (!store_f16(d, largest.scale / static_cast<float>(most)) ||
+      !store_f16(dmin, largest.minimum / static_cast<float>(most))) {
     return false;
   }
   for (int round = 0; round < 2; ++round) {
@@ -240,7 +234,8 @@ bool fit_parts(Part x, Part weight, float last, int most, blocks::F16& d, blocks
     const double better_d = (xa * bb - xb * ab) / determinant;
     const double better_min = (xb * aa - xa * ab) / determinant;
     if (!(better_d > 0) || !(better_min > 0)) break;
-    if (!store(d, static_cast<float>(better_d)) || !store(dmin, static_cast<float>(better_min))) {
+    if (!store_f16(d, static_cast<float>(better_d)) ||
+        !store_f16(dmin, static_cast<float>(better_min))) {
       return false;
     }
   }

@@ -26,7 +26,7 @@ class Exchange {
   // Runs `work` on the strand, soon; in the order of the calls. From any thread.
   virtual void post(std::function<void()> work) = 0;
 
-  // Called once where the client goes away before it has its answer.
+  // Called once where the client goes away before its answer has been written to the end.
   virtual void on_drop(std::function<void()> callback) = 0;
 };
 

@@ -37,8 +37,7 @@ class HttpConnection::RequestExchange : public Exchange {
         response.status, response.content_type, response.headers,
         response.status == 204 ? "" : fmt::format("Content-Length: {}\r\n", response.body.size()));
     if (request_.method != "HEAD") data += response.body;
-    connection_->answered_ = true;
-    connection_->send(data);
+    end(data);
   }
 
   void begin_stream(const std::string& content_type) override {
@@ -57,8 +56,7 @@ class HttpConnection::RequestExchange : public Exchange {
 
   void end_stream() override {
     if (!current()) return;
-    connection_->answered_ = true;
-    connection_->send(connection_->chunked_ ? "0\r\n\r\n" : "");
+    end(connection_->chunked_ ? "0\r\n\r\n" : "");
   }
 
   void post(std::function<void()> work) override {
@@ -72,9 +70,16 @@ class HttpConnection::RequestExchange : public Exchange {
   void tell_dropped() {
     if (const auto callback = std::exchange(dropped_, nullptr)) callback();
   }
-  void forget_drop() { dropped_ = nullptr; }
 
  private:
+  // Nothing is left to cancel: a client that has read the last bytes may close before this side
+  // hears that they were sent.
+  void end(std::string_view last) {
+    dropped_ = nullptr;
+    connection_->answered_ = true;
+    connection_->send(last);
+  }
+
   bool current() const {
     return connection_->exchange_.get() == this && !connection_->answered_ && !connection_->closed_;
   }
@@ -256,7 +261,6 @@ void HttpConnection::on_sent(ErrorCode error) {
 void HttpConnection::finish_answer() {
   if (!busy_) return;
   busy_ = false;
-  if (exchange_) exchange_->forget_drop();
   exchange_.reset();
   if (unread_) return discard();
   if (!keep_alive_ || draining_) return close();

@@ -8,6 +8,7 @@ namespace edgerunner {
 
 std::string_view beyond_plain(const Decoder& decoder) {
   const DecoderSpec& spec = decoder.spec;
+  if (spec.norm != NormKind::rms) return "LayerNorm";
   if (spec.activation != Activation::silu) return "GeGLU";
   if (spec.logit_cap != 0) return "a soft cap on logits";
   if (spec.embedding_scale != 1 || spec.residual_scale != 1 || spec.logit_scale != 1) {

@@ -38,9 +38,13 @@ struct RopeSpec {
 // Which of the decoder's rotations a layer applies to queries and keys.
 enum class LayerRope { main, local, none };
 
-// What stands between gate and up of a feed-forward network: silu (SwiGLU) or the tanh
-// approximation of gelu (GeGLU).
+// What a feed-forward network applies to its gate (SwiGLU, GeGLU), or to its only product where it
+// has none: silu, or the tanh approximation of gelu.
 enum class Activation { silu, gelu_tanh };
+
+// How the residual stream is normed: RMSNorm (Zhang and Sennrich 2019), or LayerNorm (Ba et al.
+// 2016), which subtracts the mean first and adds a bias last. Queries and keys have RMSNorm alone.
+enum class NormKind { rms, layer };
 
 // A mixture of experts in place of a dense feed-forward network: of `count` experts the `used`
 // with the highest router probability (softmax over all) are added up by that probability.
@@ -73,7 +77,8 @@ struct DecoderSpec {
   std::uint32_t dim = 0;             // embedding length
   std::uint32_t vocab_size = 0;      // rows of the embedding and of the head
   std::uint32_t context_length = 0;  // that the model was trained for
-  float norm_epsilon = 0;            // RMSNorm
+  NormKind norm = NormKind::rms;
+  float norm_epsilon = 0;
   RopeSpec rope;
   RopeSpec local_rope;  // of layers that say so (LayerRope::local)
   Activation activation = Activation::silu;

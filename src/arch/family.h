@@ -22,15 +22,17 @@ std::span<const Family> families();
 
 Decoder read_llama(const Metadata& metadata, TensorReader& tensors);  // llama.cc; mistral, mixtral
 Decoder read_qwen2(const Metadata& metadata, TensorReader& tensors);  // qwen2.cc
-Decoder read_qwen2moe(const Metadata& metadata, TensorReader& tensors);  // qwen2.cc
-Decoder read_qwen3(const Metadata& metadata, TensorReader& tensors);     // qwen3.cc
-Decoder read_qwen3moe(const Metadata& metadata, TensorReader& tensors);  // qwen3.cc
-Decoder read_gemma2(const Metadata& metadata, TensorReader& tensors);    // gemma.cc
-Decoder read_gemma3(const Metadata& metadata, TensorReader& tensors);    // gemma.cc
-Decoder read_phi3(const Metadata& metadata, TensorReader& tensors);      // phi3.cc
-Decoder read_granite(const Metadata& metadata, TensorReader& tensors);   // granite.cc
-Decoder read_olmo2(const Metadata& metadata, TensorReader& tensors);     // olmo2.cc
-Decoder read_smollm3(const Metadata& metadata, TensorReader& tensors);   // smollm3.cc
+Decoder read_qwen2moe(const Metadata& metadata, TensorReader& tensors);    // qwen2.cc
+Decoder read_qwen3(const Metadata& metadata, TensorReader& tensors);       // qwen3.cc
+Decoder read_qwen3moe(const Metadata& metadata, TensorReader& tensors);    // qwen3.cc
+Decoder read_gemma2(const Metadata& metadata, TensorReader& tensors);      // gemma.cc
+Decoder read_gemma3(const Metadata& metadata, TensorReader& tensors);      // gemma.cc
+Decoder read_phi3(const Metadata& metadata, TensorReader& tensors);        // phi3.cc
+Decoder read_granite(const Metadata& metadata, TensorReader& tensors);     // granite.cc
+Decoder read_olmo2(const Metadata& metadata, TensorReader& tensors);       // olmo2.cc
+Decoder read_smollm3(const Metadata& metadata, TensorReader& tensors);     // smollm3.cc
+Decoder read_starcoder2(const Metadata& metadata, TensorReader& tensors);  // starcoder2.cc
+Decoder read_stablelm(const Metadata& metadata, TensorReader& tensors);    // stablelm.cc
 
 // RMSNorm of queries and keys before they are rotated.
 enum class QkNorm { none, each_head, whole_row };
@@ -39,16 +41,18 @@ enum class QkNorm { none, each_head, whole_row };
 // a family alone has, its own file sets afterwards.
 struct FamilyTraits {
   RopeLayout rope_layout = RopeLayout::interleaved;
+  NormKind norm = NormKind::rms;
   QkNorm qk_norm = QkNorm::none;
   bool pre_norm = true;             // attn_norm, ffn_norm
   bool post_norm = false;           // post_attention_norm, post_ffw_norm
   bool fused = false;               // q, k, v in attn_qkv; gate and up in ffn_up
   bool normalised_experts = false;  // the weights of the chosen experts add up to 1
+  bool gated = true;                // ffn_gate beside ffn_up
   Activation activation = Activation::silu;
 };
 
-// A decoder with grouped-query attention and gated feed-forward networks, dense or (in layers that
-// have a router) mixtures of experts.
+// A decoder with grouped-query attention and feed-forward networks, dense or (in layers that have a
+// router) mixtures of experts.
 Decoder read_standard_decoder(const Metadata& metadata, TensorReader& tensors,
                               const FamilyTraits& traits);
 

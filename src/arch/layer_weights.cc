@@ -22,6 +22,7 @@ class LayerReader {
     const std::uint32_t kv_dim = layer.kv_heads * layer.head_dim;
     AttentionWeights w;
     if (traits_.pre_norm) w.norm = vector("attn_norm.weight", dim_);
+    if (traits_.norm == NormKind::layer) w.norm_bias = vector("attn_norm.bias", dim_);
     if (traits_.post_norm) w.post_norm = vector("post_attention_norm.weight", dim_);
     if (traits_.fused) {
       const Matrix fused = matrix("attn_qkv.weight", q_dim + 2 * kv_dim, dim_);
@@ -49,6 +50,7 @@ class LayerReader {
   FeedForwardWeights feed_forward(LayerSpec& layer) {
     FeedForwardWeights w;
     if (traits_.pre_norm) w.norm = vector("ffn_norm.weight", dim_);
+    if (traits_.norm == NormKind::layer) w.norm_bias = vector("ffn_norm.bias", dim_);
     if (traits_.post_norm) w.post_norm = vector("post_ffw_norm.weight", dim_);
     if (tensors_.has(name("ffn_gate_inp.weight"))) {
       layer.mixture = mixture_spec();
@@ -66,11 +68,11 @@ class LayerReader {
       w.gate = fused.row_range(0, layer.ffn_dim);
       w.up = fused.row_range(layer.ffn_dim, layer.ffn_dim);
     } else {
-      w.gate = matrix("ffn_gate.weight", layer.ffn_dim, dim_);
+      if (traits_.gated) w.gate = matrix("ffn_gate.weight", layer.ffn_dim, dim_);
       w.up = matrix("ffn_up.weight", layer.ffn_dim, dim_);
     }
     w.down = matrix("ffn_down.weight", dim_, layer.ffn_dim);
-    w.gate_bias = optional_vector("ffn_gate.bias", layer.ffn_dim);
+    if (traits_.gated) w.gate_bias = optional_vector("ffn_gate.bias", layer.ffn_dim);
     w.up_bias = optional_vector("ffn_up.bias", layer.ffn_dim);
     w.down_bias = optional_vector("ffn_down.bias", dim_);
   }

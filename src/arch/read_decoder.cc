@@ -9,12 +9,20 @@ namespace edgerunner {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{"llama", read_llama},   Family{"mistral", read_llama},
-    Family{"qwen2", read_qwen2},   Family{"qwen2moe", read_qwen2moe},
-    Family{"qwen3", read_qwen3},   Family{"qwen3moe", read_qwen3moe},
-    Family{"gemma2", read_gemma2}, Family{"gemma3", read_gemma3},
-    Family{"phi3", read_phi3},     Family{"granite", read_granite},
-    Family{"olmo2", read_olmo2},   Family{"smollm3", read_smollm3},
+    Family{"llama", read_llama},
+    Family{"mistral", read_llama},
+    Family{"qwen2", read_qwen2},
+    Family{"qwen2moe", read_qwen2moe},
+    Family{"qwen3", read_qwen3},
+    Family{"qwen3moe", read_qwen3moe},
+    Family{"gemma2", read_gemma2},
+    Family{"gemma3", read_gemma3},
+    Family{"phi3", read_phi3},
+    Family{"granite", read_granite},
+    Family{"olmo2", read_olmo2},
+    Family{"smollm3", read_smollm3},
+    Family{"starcoder2", read_starcoder2},
+    Family{"stablelm", read_stablelm},
 };
 
 }  // namespace

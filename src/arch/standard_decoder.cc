@@ -7,12 +7,13 @@
 namespace edgerunner {
 namespace {
 
-float read_epsilon(const Metadata& metadata) {
-  constexpr std::string_view kKey = "attention.layer_norm_rms_epsilon";
-  const auto epsilon = metadata.find_float(kKey);
-  if (!epsilon) metadata.refuse(kKey, "is missing");
+float read_epsilon(const Metadata& metadata, NormKind norm) {
+  const std::string_view key =
+      norm == NormKind::rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
+  const auto epsilon = metadata.find_float(key);
+  if (!epsilon) metadata.refuse(key, "is missing");
   if (!(*epsilon >= 0) || *epsilon > 1) {
-    metadata.refuse(kKey, fmt::format("is {}, but must lie between 0 and 1", *epsilon));
+    metadata.refuse(key, fmt::format("is {}, but must lie between 0 and 1", *epsilon));
   }
   return static_cast<float>(*epsilon);
 }
@@ -27,7 +28,8 @@ Decoder read_standard_decoder(const Metadata& metadata, TensorReader& tensors,
   spec.name = std::string(metadata.file().get_string("general.name").value_or(""));
   spec.dim = metadata.uint("embedding_length");
   spec.context_length = metadata.uint("context_length");
-  spec.norm_epsilon = read_epsilon(metadata);
+  spec.norm = traits.norm;
+  spec.norm_epsilon = read_epsilon(metadata, traits.norm);
   spec.activation = traits.activation;
   spec.post_norms = traits.post_norm;
   spec.layers = read_layer_specs(metadata, spec.dim);
@@ -36,6 +38,9 @@ Decoder read_standard_decoder(const Metadata& metadata, TensorReader& tensors,
   weights.embedding = tensors.matrix("token_embd.weight", 0, spec.dim);
   spec.vocab_size = weights.embedding.rows;
   weights.output_norm = tensors.vector("output_norm.weight", spec.dim);
+  if (spec.norm == NormKind::layer) {
+    weights.output_norm_bias = tensors.vector("output_norm.bias", spec.dim);
+  }
   weights.head = tensors.has("output.weight")
                      ? tensors.matrix("output.weight", spec.vocab_size, spec.dim)
                      : weights.embedding;

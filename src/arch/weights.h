@@ -33,6 +33,7 @@ using Vector = std::vector<float>;
 
 struct AttentionWeights {
   Vector norm;       // [dim], or empty: the block reads the residual stream as it is
+  Vector norm_bias;  // [dim] with NormKind::layer, else empty
   Matrix q;          // [heads * head_dim, dim]
   Matrix k;          // [kv_heads * head_dim, dim]
   Matrix v;          // [kv_heads * head_dim, dim]
@@ -59,10 +60,11 @@ struct MixtureWeights {
   Matrix shared_router;  // [1, dim]: the shared expert's output is multiplied by its sigmoid
 };
 
-// down(activation(gate(x)) * up(x)).
+// down(activation(gate(x)) * up(x)), or down(activation(up(x))) where there is no gate.
 struct FeedForwardWeights {
   Vector norm;             // [dim], or empty
-  Matrix gate;             // [ffn_dim, dim]
+  Vector norm_bias;        // [dim] with NormKind::layer, else empty
+  Matrix gate;             // [ffn_dim, dim], or empty
   Matrix up;               // [ffn_dim, dim]
   Matrix down;             // [dim, ffn_dim]
   Vector gate_bias;        // [ffn_dim], or empty
@@ -81,8 +83,9 @@ struct LayerWeights {
 struct Weights {
   Matrix embedding;  // [vocab, dim]
   std::vector<LayerWeights> layers;
-  Vector output_norm;  // [dim]
-  Matrix head;         // [vocab, dim]; the embedding itself where the head is tied
+  Vector output_norm;       // [dim]
+  Vector output_norm_bias;  // [dim] with NormKind::layer, else empty
+  Matrix head;              // [vocab, dim]; the embedding itself where the head is tied
 };
 
 }  // namespace edgerunner

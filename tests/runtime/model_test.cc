@@ -184,7 +184,6 @@ TEST_F(ModelTest, RefusesALongerContextThanTheModelWasTrainedFor) {
 
 // Hugging Face's greedy continuation of every fixture, through the whole runtime.
 TEST(ModelFixtures, ContinueAsHuggingFaceDoes) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& name : test::all_fixtures()) {
     const test::ModelFixture fixture = test::load_fixture(name);
     for (const BackendKind backend : {BackendKind::reference, BackendKind::cpu}) {

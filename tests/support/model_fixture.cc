@@ -16,10 +16,21 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(stream);
 }
 
+const std::filesystem::path& own_folder() {
+  static const std::filesystem::path folder =
+      std::filesystem::path(EDGERUNNER_TESTS_DIR) / "fixtures";
+  return folder;
+}
+
+std::filesystem::path folder_of(const std::string& name) {
+  if (std::filesystem::exists(own_folder() / (name + ".json"))) return own_folder();
+  return shared_dir() / "fixtures" / "models";
+}
+
 }  // namespace
 
 ModelFixture load_fixture(const std::string& name) {
-  const auto folder = shared_dir() / "fixtures" / "models";
+  const std::filesystem::path folder = folder_of(name);
   const nlohmann::json json = read_json(folder / (name + ".json"));
   gguf::File file = gguf::File::open(folder / (name + ".gguf"));
   Decoder decoder = read_decoder(file);
@@ -43,6 +54,10 @@ ModelFixture load_fixture(const std::string& name) {
 
 std::vector<std::string> all_fixtures() {
   std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(own_folder())) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
   if (!has_shared_data()) return names;
   const nlohmann::json manifest = read_json(shared_dir() / "fixtures" / "manifest.json");
   for (const auto& model : manifest.at("models")) {

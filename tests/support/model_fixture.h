@@ -13,7 +13,8 @@
 
 namespace edgerunner::test {
 
-// A tiny model of ../shared/fixtures and what Hugging Face transformers computes for it in float64.
+// A tiny model of tests/fixtures or ../shared/fixtures, and what Hugging Face transformers computes
+// for it in float64.
 struct ModelFixture {
   std::string name;
   std::string weight_type;
@@ -28,7 +29,7 @@ struct ModelFixture {
 
 ModelFixture load_fixture(const std::string& name);
 
-// Names of all fixtures, and of those that every backend runs (see beyond_plain.h).
+// Names of all fixtures that are here, and of those that every backend runs (see beyond_plain.h).
 std::vector<std::string> all_fixtures();
 std::vector<std::string> plain_fixtures();
 

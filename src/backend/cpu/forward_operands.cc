@@ -34,9 +34,11 @@ Preparation ForwardPass::layer_operand(std::size_t layer) const {
     const AttentionWeights& w = weights_.layers[layer].attention;
     result = preparation(space_.x, spec_.dim, {&w.q, &w.k, &w.v}, Operation::attention_norm);
     result.norm = w.norm;
+    result.norm_bias = w.norm_bias;
   } else {
     result = preparation(space_.x, spec_.dim, {&weights_.head}, Operation::head);
     result.norm = weights_.output_norm;
+    result.norm_bias = weights_.output_norm_bias;
   }
   result.refinement = Refinement::most;
   return result;
@@ -54,6 +56,7 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
                         {&m.router, &m.shared_router, &m.shared_gate, &m.shared_up},
                         Operation::ffn_norm);
   result.norm = w.norm;
+  result.norm_bias = w.norm_bias;
   return result;
 }
 
@@ -76,7 +79,10 @@ void ForwardPass::prepare_row(const Preparation& wanted, std::uint32_t row) {
   const std::size_t source = wanted.sources.empty() ? row : wanted.sources[row];
   const float* from = wanted.rows + source * wanted.cols;
   if (!wanted.norm.empty()) {
-    vectors_.rms_norm(from, wanted.norm.data(), wanted.cols, spec_.norm_epsilon, own_.row);
+    norm_row(from, wanted.norm, wanted.norm_bias, own_.row);
+    from = own_.row;
+  } else if (wanted.gelu) {
+    vectors_.gelu(from, wanted.cols, own_.row);
     from = own_.row;
   }
   for (std::size_t i = 0; i < kActivationFormats; ++i) {
@@ -85,6 +91,16 @@ void ForwardPass::prepare_row(const Preparation& wanted, std::uint32_t row) {
     context_.kernels.prepare(
         format, wanted.refinement, from, wanted.cols,
         space_.operand.format[i] + row * prepared_row_bytes(format, wanted.cols));
+  }
+}
+
+void ForwardPass::norm_row(const float* row, std::span<const float> norm,
+                           std::span<const float> bias, float* out) const {
+  const auto size = static_cast<std::uint32_t>(norm.size());
+  if (spec_.norm == NormKind::rms) {
+    vectors_.rms_norm(row, norm.data(), size, spec_.norm_epsilon, out);
+  } else {
+    vectors_.layer_norm(row, norm.data(), bias.data(), size, spec_.norm_epsilon, out);
   }
 }
 

@@ -90,10 +90,16 @@ void ForwardPass::feed_forward(std::size_t layer) {
     mixture(layer);
     return;
   }
-  const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
-                                 product(w.up, w.up_bias, space_.hidden, gated())};
-  multiply(gate_and_up, true, Operation::gate_up,
-           preparation(space_.hidden, w.down.cols, {&w.down}, Operation::down));
+  Preparation hidden = preparation(space_.hidden, w.down.cols, {&w.down}, Operation::down);
+  if (w.gate.empty()) {
+    hidden.gelu = true;
+    const Product up[] = {product(w.up, w.up_bias, space_.hidden, Epilogue::store)};
+    multiply(up, false, Operation::gate_up, hidden);
+  } else {
+    const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
+                                   product(w.up, w.up_bias, space_.hidden, gated())};
+    multiply(gate_and_up, true, Operation::gate_up, hidden);
+  }
   add_output(w.down, w.down_bias, w.post_norm, Operation::down, layer_operand(layer + 1));
 }
 
@@ -160,8 +166,8 @@ void ForwardPass::head() {
 void ForwardPass::hidden() {
   worker_.for_each(rows_->rows, [&](std::uint32_t row) {
     const std::size_t at = std::size_t{row} * spec_.dim;
-    vectors_.rms_norm(space_.x + at, weights_.output_norm.data(), spec_.dim, spec_.norm_epsilon,
-                      context_.hidden.data() + at);
+    norm_row(space_.x + at, weights_.output_norm, weights_.output_norm_bias,
+             context_.hidden.data() + at);
   });
 }
 

@@ -38,6 +38,8 @@ struct Preparation {
   std::uint32_t cols = 0;
   bool formats[kActivationFormats] = {};  // that the products' weights ask for
   std::span<const float> norm;
+  std::span<const float> norm_bias;
+  bool gelu = false;  // applied to the rows first
   Refinement refinement = Refinement::outliers;
   std::span<const std::uint32_t> sources;  // where given, row i is made of row sources[i]
   Operation operation = Operation::other;
@@ -110,6 +112,8 @@ class ForwardPass {
   Preparation ffn_operand(std::size_t layer) const;
   void prepare(const Preparation& wanted);
   void prepare_row(const Preparation& wanted, std::uint32_t row);
+  void norm_row(const float* row, std::span<const float> norm, std::span<const float> bias,
+                float* out) const;
 
   // A loop of `operation`, then the preparation of what the next product reads, if anything: at the
   // loop's end where that is short, else as a loop of its own.

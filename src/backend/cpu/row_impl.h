@@ -43,6 +43,39 @@ void rms_norm(const float* x, const float* weight, std::uint32_t size, float eps
   for (; i < size; ++i) out[i] = x[i] * scale * weight[i];
 }
 
+void layer_norm(const float* x, const float* weight, const float* bias, std::uint32_t size,
+                float epsilon, float* out) {
+  WideSum sums = WideSum::zero();
+  std::uint32_t i = 0;
+  for (; i + WideSum::kLanes <= size; i += WideSum::kLanes) sums.add(WideSum::load(x + i));
+  float sum = sums.total();
+  for (; i < size; ++i) sum += x[i];
+  const float mean = sum / static_cast<float>(size);
+  for (i = 0; i < size; ++i) out[i] = x[i] - mean;
+  rms_norm(out, weight, size, epsilon, out);
+  for (i = 0; i < size; ++i) out[i] += bias[i];
+}
+
+// y / (1 + e^(-2u)) with u = sqrt(2 / pi) (y + 0.044715 y^3), as a / (a + b) with
+// a = e^min(2u, 0) and b = e^min(-2u, 0).
+void gelu(const float* x, std::uint32_t size, float* out) {
+  const auto zero = Simd::broadcast(0.0F);
+  for (std::uint32_t i = 0; i < size; i += Simd::kLanes) {
+    float part[Simd::kLanes] = {};
+    const std::uint32_t count = size - i < Simd::kLanes ? size - i : Simd::kLanes;
+    for (std::uint32_t k = 0; k < count; ++k) part[k] = x[i + k];
+    const auto y = Simd::load(part);
+    const auto inner =
+        Simd::fma(Simd::mul(y, y), Simd::broadcast(0.044715F), Simd::broadcast(1.0F));
+    // 2 sqrt(2 / pi) log2(e)
+    const auto twice = Simd::mul(Simd::mul(y, Simd::broadcast(0x1.26aec2p+1F)), inner);
+    const auto a = exp2(Simd::min(twice, zero));
+    const auto b = exp2(Simd::min(Simd::sub(zero, twice), zero));
+    Simd::store(part, Simd::mul(y, Simd::div(a, Simd::add(a, b))));
+    for (std::uint32_t k = 0; k < count; ++k) out[i + k] = part[k];
+  }
+}
+
 void rotate(const float* x, const Rotation& rotation, std::uint32_t head_dim, float scale,
             float* out) {
   using Vector = typename Simd::Vector;

@@ -68,6 +68,13 @@ struct VectorKernels {
   void (*rms_norm)(const float* x, const float* weight, std::uint32_t size, float epsilon,
                    float* out);
 
+  // out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias. `out` may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, std::uint32_t size,
+                     float epsilon, float* out);
+
+  // out = gelu(x) by its tanh approximation. `out` may be x.
+  void (*gelu)(const float* x, std::uint32_t size, float* out);
+
   // out = rotate(x) * scale, [head_dim]; `out` must not be x.
   void (*rotate)(const float* x, const Rotation& rotation, std::uint32_t head_dim, float scale,
                  float* out);

@@ -7,7 +7,8 @@
 namespace edgerunner::cpu {
 
 extern const VectorKernels kVectorKernelsAvx2;
-const VectorKernels kVectorKernelsAvx2 = {Isa::avx2, rms_norm, rotate, store_keys,  store_values,
-                                          attend,    merge,    finish, soft_cap_of, exp2_of};
+const VectorKernels kVectorKernelsAvx2 = {Isa::avx2, rms_norm,   layer_norm,   gelu,
+                                          rotate,    store_keys, store_values, attend,
+                                          merge,     finish,     soft_cap_of,  exp2_of};
 
 }  // namespace edgerunner::cpu

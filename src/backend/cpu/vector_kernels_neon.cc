@@ -8,8 +8,8 @@ namespace edgerunner::cpu {
 namespace {
 
 constexpr VectorKernels kernels_for(Isa isa) {
-  return {isa,    rms_norm, rotate, store_keys,  store_values,
-          attend, merge,    finish, soft_cap_of, exp2_of};
+  return {isa,          rms_norm, layer_norm, gelu,   rotate,      store_keys,
+          store_values, attend,   merge,      finish, soft_cap_of, exp2_of};
 }
 
 }  // namespace

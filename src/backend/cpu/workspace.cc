@@ -101,7 +101,7 @@ std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOpti
   workspace.records = cursor.floats(std::size_t{Plan::max_records(options)} * w.heads * record);
   workspace.workers.resize(static_cast<std::size_t>(std::max(options.threads, 1)));
   for (WorkerBuffers& worker : workspace.workers) {
-    worker.row = cursor.floats(spec.dim);
+    worker.row = cursor.floats(std::max(spec.dim, w.ffn));
     worker.multiply = cursor.bytes(multiply_scratch_bytes(widest));
     worker.attention = cursor.bytes(attention_scratch_bytes(w.head_dim, tile_rows));
     worker.queries = cursor.floats(std::size_t{tile_rows} * w.head_dim);

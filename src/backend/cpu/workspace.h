@@ -20,7 +20,7 @@ struct Operand {
 
 // What one thread needs for itself.
 struct WorkerBuffers {
-  float* row = nullptr;            // [dim]: a normed row on its way to an operand
+  float* row = nullptr;            // [dim or ffn_dim]: a row on its way to an operand
   std::byte* multiply = nullptr;   // multiply_scratch_bytes
   std::byte* attention = nullptr;  // attention_scratch_bytes
   float* queries = nullptr;        // [tile rows, head_dim]

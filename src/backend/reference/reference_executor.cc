@@ -42,11 +42,13 @@ void rms_norm(std::span<double> x, const Vector& weight, float epsilon) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] *= scale * static_cast<double>(weight[i]);
 }
 
-// Without a weight, x as it is.
-Rows normed(Rows x, const Vector& weight, float epsilon) {
-  if (weight.empty()) return x;
-  for (Row& row : x) rms_norm(row, weight, epsilon);
-  return x;
+// LayerNorm (Ba et al. 2016): (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias.
+void layer_norm(std::span<double> x, const Vector& weight, const Vector& bias, float epsilon) {
+  double mean = 0;
+  for (const double value : x) mean += value / static_cast<double>(x.size());
+  for (double& value : x) value -= mean;
+  rms_norm(x, weight, epsilon);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += static_cast<double>(bias[i]);
 }
 
 void rotate(std::span<double> head, const RopeSpec& rope, std::span<const double> frequencies,
@@ -122,7 +124,7 @@ class ReferenceExecutor final : public Executor {
     Rows last;
     for (const std::uint32_t row : batch.logit_rows) last.push_back(x[row]);
     const Rows result =
-        multiply(weights_.head, {}, normed(last, weights_.output_norm, spec_.norm_epsilon));
+        multiply(weights_.head, {}, normed(last, weights_.output_norm, weights_.output_norm_bias));
     for (std::size_t row = 0; row < result.size(); ++row) {
       for (std::size_t i = 0; i < spec_.vocab_size; ++i) {
         const double logit = result[row][i] * static_cast<double>(spec_.logit_scale);
@@ -133,7 +135,7 @@ class ReferenceExecutor final : public Executor {
 
   void embed(const Batch& batch, std::span<float> hidden) override {
     check_batch(batch, spec_, options_, 0);
-    const Rows x = normed(run(batch), weights_.output_norm, spec_.norm_epsilon);
+    const Rows x = normed(run(batch), weights_.output_norm, weights_.output_norm_bias);
     for (std::size_t row = 0; row < x.size(); ++row) {
       std::copy(x[row].begin(), x[row].end(), hidden.begin() + row * spec_.dim);
     }
@@ -164,9 +166,9 @@ class ReferenceExecutor final : public Executor {
     Rows x = embedded(batch.tokens);
     for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
       const LayerWeights& w = weights_.layers[i];
-      add_block(x, attention(i, normed(x, w.attention.norm, spec_.norm_epsilon), places),
+      add_block(x, attention(i, normed(x, w.attention.norm, w.attention.norm_bias), places),
                 w.attention.post_norm);
-      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, spec_.norm_epsilon)),
+      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, w.feed_forward.norm_bias)),
                 w.feed_forward.post_norm);
     }
     return x;
@@ -186,9 +188,22 @@ class ReferenceExecutor final : public Executor {
     return x;
   }
 
+  // Without a weight, x as it is.
+  Rows normed(Rows x, const Vector& weight, const Vector& bias) const {
+    if (weight.empty()) return x;
+    for (Row& row : x) {
+      if (spec_.norm == NormKind::rms) {
+        rms_norm(row, weight, spec_.norm_epsilon);
+      } else {
+        layer_norm(row, weight, bias, spec_.norm_epsilon);
+      }
+    }
+    return x;
+  }
+
   // Adds a block's output to the residual stream.
   void add_block(Rows& x, const Rows& output, const Vector& post_norm) const {
-    const Rows y = normed(output, post_norm, spec_.norm_epsilon);
+    const Rows y = normed(output, post_norm, {});
     for (std::size_t row = 0; row < x.size(); ++row) {
       add(x[row], y[row], static_cast<double>(spec_.residual_scale));
     }
@@ -272,15 +287,22 @@ class ReferenceExecutor final : public Executor {
     const FeedForwardWeights& w = weights_.layers[index].feed_forward;
     const MixtureSpec& mixture = spec_.layers[index].mixture;
     if (mixture.count > 0) return mix(mixture, w.mixture, x);
+    const Rows up = multiply(w.up, w.up_bias, x);
     return multiply(w.down, w.down_bias,
-                    gated(multiply(w.gate, w.gate_bias, x), multiply(w.up, w.up_bias, x)));
+                    w.gate.empty() ? activated(up) : gated(multiply(w.gate, w.gate_bias, x), up));
+  }
+
+  Rows activated(Rows x) const {
+    for (Row& row : x) {
+      for (double& value : row) value = activate(spec_.activation, value);
+    }
+    return x;
   }
 
   Rows gated(Rows gate, const Rows& up) const {
+    gate = activated(std::move(gate));
     for (std::size_t row = 0; row < gate.size(); ++row) {
-      for (std::size_t i = 0; i < gate[row].size(); ++i) {
-        gate[row][i] = activate(spec_.activation, gate[row][i]) * up[row][i];
-      }
+      for (std::size_t i = 0; i < gate[row].size(); ++i) gate[row][i] *= up[row][i];
     }
     return gate;
   }

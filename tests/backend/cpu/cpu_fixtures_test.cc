@@ -26,7 +26,6 @@ std::unique_ptr<Executor> make(const ModelFixture& fixture, Precision precision,
 }
 
 TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
@@ -43,7 +42,6 @@ TEST(CpuFixtures, ExactIsWithin1e4OfThePeak) {
 // With the f16 cache of the default. Activations of 8 bits a 32-block cost more than the f32 ones
 // that F32 weights get, or the bf16 ones of F16 and BF16.
 TEST(CpuFixtures, FastIsWithinItsBounds) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     const std::string& type = fixture.weight_type;
@@ -84,7 +82,6 @@ double mean_divergence(Executor& wanted, Executor& got, const ModelFixture& fixt
 // The cache's rounding alone: everything else is f32. Keys and values of 8 bits cost what
 // activations of 8 bits do.
 TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {
@@ -102,7 +99,6 @@ TEST(CpuFixtures, AnEightBitCacheIsWithinItsBounds) {
 
 // Experts, windows and norms of every family: a row's logits don't depend on its neighbours.
 TEST(CpuFixtures, ChunksOfAnySizeGiveTheSameBits) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     const std::uint32_t vocab = fixture.decoder.spec.vocab_size;
@@ -118,7 +114,6 @@ TEST(CpuFixtures, ChunksOfAnySizeGiveTheSameBits) {
 }
 
 TEST(CpuFixtures, GreedyContinuationsAreIdenticalInExact) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& model : all_fixtures()) {
     const ModelFixture fixture = load_fixture(model);
     for (const Isa isa : machine_isas()) {

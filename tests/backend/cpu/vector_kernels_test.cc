@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -85,6 +86,46 @@ TEST(VectorKernels, RmsNormFollowsItsFormula) {
         const double wanted = x[i] * scale * weight[i];
         EXPECT_NEAR(out[i], wanted, 1e-6 * std::abs(wanted) + 1e-12) << name(isa) << " " << size;
       }
+    }
+  }
+}
+
+TEST(VectorKernels, LayerNormFollowsItsFormula) {
+  for (const Isa isa : machine_isas()) {
+    for (const std::uint32_t size : {1U, 8U, 17U, 64U, 100U, 576U, 2048U}) {
+      auto x = gaussian(size, size);
+      for (float& value : x) value += 3.0F;  // a mean to subtract
+      const auto weight = gaussian(size, size + 1);
+      const auto bias = gaussian(size, size + 2);
+      std::vector<float> out(size);
+      vector_kernels(isa).layer_norm(x.data(), weight.data(), bias.data(), size, 1e-5F, out.data());
+      double mean = 0;
+      for (const float value : x) mean += static_cast<double>(value) / size;
+      double squares = 0;
+      for (const float value : x) squares += (value - mean) * (value - mean);
+      const double scale = 1 / std::sqrt(squares / size + 1e-5);
+      for (std::uint32_t i = 0; i < size; ++i) {
+        // The mean errs by about a rounding of 3.
+        const double slack = 2e-6 * (1 + scale * std::abs(weight[i]) + std::abs(bias[i]));
+        EXPECT_NEAR(out[i], (x[i] - mean) * scale * weight[i] + bias[i], slack)
+            << name(isa) << " " << size;
+      }
+    }
+  }
+}
+
+TEST(VectorKernels, GeluErrsAtMost1e6) {
+  std::vector<float> x{0.0F, -0.0F, 1e-30F, 6e4F, -6e4F, 1e12F, -1e12F};
+  for (float value = -12; value < 12; value += 0.0137F) x.push_back(value);
+  for (const Isa isa : machine_isas()) {
+    std::vector<float> out(x.size());
+    vector_kernels(isa).gelu(x.data(), static_cast<std::uint32_t>(x.size()), out.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double y = x[i];
+      const double u = std::sqrt(2 / std::numbers::pi) * (y + 0.044715 * y * y * y);
+      const double wanted = y / (1 + std::exp(-2 * u));
+      EXPECT_NEAR(out[i], wanted, 1e-6 * std::min(1.0, std::abs(y)) + 1e-6 * std::abs(wanted))
+          << y << " on " << name(isa);
     }
   }
 }

@@ -14,7 +14,6 @@ std::unique_ptr<Executor> make(const ModelFixture& fixture) {
 }
 
 TEST(ReferenceFixtures, LogitsAreWithin1e5OfThePeak) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& name : all_fixtures()) {
     const ModelFixture fixture = load_fixture(name);
     const double error = largest_error(*make(fixture), fixture, 512);
@@ -24,7 +23,6 @@ TEST(ReferenceFixtures, LogitsAreWithin1e5OfThePeak) {
 }
 
 TEST(ReferenceFixtures, GreedyContinuationsAreIdentical) {
-  EDGERUNNER_REQUIRE_SHARED_DATA();
   for (const std::string& name : all_fixtures()) {
     const ModelFixture fixture = load_fixture(name);
     EXPECT_EQ(greedy_continuation(*make(fixture), fixture), fixture.greedy) << name;

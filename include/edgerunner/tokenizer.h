@@ -14,6 +14,9 @@ struct EncodeOptions {
   bool add_special = true;  // BOS/EOS as the model's metadata says
   bool parse_special =
       false;  // CONTROL tokens written in the text count as such; else they are plain text
+  // Offsets of bytes of the text, ascending: no token that is matched as a whole covers one. For
+  // text of others within a text whose CONTROL tokens count.
+  std::span<const std::size_t> plain = {};
 };
 
 // Text to token ids and back. Immutable and safe to use from many threads at once.

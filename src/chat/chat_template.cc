@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/control_marks.h"
 #include "chat/jinja/template.h"
 #include "edgerunner/error.h"
 
@@ -69,6 +70,7 @@ struct ChatTemplate::State {
   std::string source;
   jinja::Template compiled;
   const Tokenizer* tokenizer;
+  ControlMarks marks;
   std::string bos;
   std::string eos;
 };
@@ -86,6 +88,7 @@ ChatTemplate::ChatTemplate(std::string source, const Tokenizer& tokenizer) {
   state_ = std::make_unique<State>(State{.source = std::move(source),
                                          .compiled = std::move(compiled),
                                          .tokenizer = &tokenizer,
+                                         .marks = ControlMarks(tokenizer),
                                          .bos = spelling(tokenizer.bos()),
                                          .eos = spelling(tokenizer.eos())});
 }
@@ -111,10 +114,30 @@ std::string ChatTemplate::render(const Conversation& conversation, const LocalTi
   return state_->compiled.render(variables, now);
 }
 
-std::vector<TokenId> ChatTemplate::encode(std::string_view rendered) const {
+RenderedPrompt ChatTemplate::prompt(const Conversation& conversation) const {
+  const Json given =
+      Json::array({conversation.messages, conversation.tools, conversation.variables});
+  if (!state_->marks.spells(given)) {
+    std::string text = render(conversation);
+    std::vector<TokenId> ids = encode(text, {});
+    return {std::move(text), std::move(ids)};
+  }
+  const std::string mark = ControlMarks::mark_for(
+      given.dump(-1, ' ', false, Json::error_handler_t::replace) + state_->source);
+  Conversation marked = conversation;
+  marked.messages = state_->marks.put(conversation.messages, mark);
+  marked.tools = state_->marks.put(conversation.tools, mark);
+  marked.variables = state_->marks.put(conversation.variables, mark);
+  ControlMarks::Text taken = ControlMarks::take(render(marked), mark);
+  std::vector<TokenId> ids = encode(taken.text, taken.plain);
+  return {std::move(taken.text), std::move(ids)};
+}
+
+std::vector<TokenId> ChatTemplate::encode(std::string_view text,
+                                          std::span<const std::size_t> plain) const {
   const Tokenizer& tokenizer = *state_->tokenizer;
   std::vector<TokenId> ids =
-      tokenizer.encode(rendered, {.add_special = false, .parse_special = true});
+      tokenizer.encode(text, {.add_special = false, .parse_special = true, .plain = plain});
   if (tokenizer.adds_bos() && (ids.empty() || ids.front() != tokenizer.bos())) {
     ids.insert(ids.begin(), tokenizer.bos());
   }

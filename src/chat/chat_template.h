@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/local_time.h"
@@ -25,6 +28,11 @@ struct Conversation {
 // content as null. Throws Error(invalid_argument) naming the message where they are no messages.
 nlohmann::ordered_json template_messages(const nlohmann::ordered_json& messages);
 
+struct RenderedPrompt {
+  std::string text;
+  std::vector<TokenId> ids;
+};
+
 // A model's chat template: conversations to prompts. Immutable; any thread may use it.
 class ChatTemplate {
  public:
@@ -44,11 +52,14 @@ class ChatTemplate {
   std::string render(const Conversation& conversation) const;
   std::string render(const Conversation& conversation, const LocalTime& now) const;
 
-  // The ids of a rendered prompt: control tokens are parsed, and BOS stands at its front exactly
-  // once where the tokenizer adds it, whether the template wrote it or not.
-  std::vector<TokenId> encode(std::string_view rendered) const;
+  // The text and its ids. The control tokens that the template wrote are parsed; what the
+  // conversation's own strings spell is plain text. BOS stands at the front exactly once where the
+  // tokenizer adds it, whether the template wrote it or not. Throws as render() does.
+  RenderedPrompt prompt(const Conversation& conversation) const;
 
  private:
+  std::vector<TokenId> encode(std::string_view text, std::span<const std::size_t> plain) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

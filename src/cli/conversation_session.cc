@@ -20,11 +20,11 @@ ConversationSession::ConversationSession(Model& model, GenerateOptions options)
       template_(model.info().chat_template, model.tokenizer()) {}
 
 Summary ConversationSession::answer(const OnPiece& on_piece, std::stop_token stop) {
-  const std::string rendered = template_.render(conversation_);
-  const OutputFormat format = detect_output_format(template_.source(), rendered, false);
+  const RenderedPrompt prompt = template_.prompt(conversation_);
+  const OutputFormat format = detect_output_format(template_.source(), prompt.text, false);
   GenerateOptions options = options_;
   options.visible_tokens = marker_tokens(model_.tokenizer(), format);
-  Generation generation = model_.generate(template_.encode(rendered), options, std::move(stop));
+  Generation generation = model_.generate(prompt.ids, options, std::move(stop));
   OutputParser parser(format);
   std::string content;
   const auto pass_on = [&](const OutputDelta& delta) {

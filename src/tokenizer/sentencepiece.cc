@@ -33,6 +33,21 @@ std::string with_marks(std::string_view text) {
   return result;
 }
 
+// Where bytes of a text stand once it has its marks.
+std::vector<std::size_t> marked_offsets(std::string_view text,
+                                        std::span<const std::size_t> offsets) {
+  std::vector<std::size_t> moved;
+  moved.reserve(offsets.size());
+  std::size_t at = 0;
+  std::size_t added = 0;
+  for (const std::size_t offset : offsets) {
+    for (; at < std::min(offset, text.size()); ++at)
+      added += text[at] == ' ' ? kSpace.size() - 1 : 0;
+    moved.push_back(offset + added);
+  }
+  return moved;
+}
+
 std::string with_spaces(std::string_view text) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
@@ -153,8 +168,11 @@ void SentencePieceTokenizer::encode_all(std::string_view text, const EncodeOptio
                                         Call& call) const {
   // A space and U+2581 mean the same from here on, in the special tokens too.
   const std::string marked = with_marks(text);
+  const std::vector<std::size_t> plain = marked_offsets(text, options.plain);
+  EncodeOptions marked_options = options;
+  marked_options.plain = plain;
   std::string prefixed;
-  divide(marked, options, call.ids, [&](std::string_view stretch) {
+  divide(marked, marked_options, call.ids, [&](std::string_view stretch) {
     if (space_prefix_) {
       prefixed.assign(kSpace).append(stretch);
       stretch = prefixed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,7 +73,8 @@ class VocabularyTokenizer : public Tokenizer {
     const SpecialMatcher& matcher = options.parse_special ? special_ : user_defined_;
     std::size_t at = 0;
     while (at < text.size()) {
-      const auto match = matcher.find(text, at);
+      auto match = matcher.find(text, at);
+      while (match && covers(*match, options.plain)) match = matcher.find(text, match->begin + 1);
       const std::size_t end = match ? match->begin : text.size();
       if (end > at) plain(text.substr(at, end - at));
       if (!match) break;
@@ -89,6 +91,11 @@ class VocabularyTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
+  static bool covers(const SpecialMatcher::Match& match, std::span<const std::size_t> offsets) {
+    const auto next = std::lower_bound(offsets.begin(), offsets.end(), match.begin);
+    return next != offsets.end() && *next < match.end;
+  }
+
   Vocabulary vocabulary_;
   SpecialMatcher user_defined_;  // always matched
   SpecialMatcher special_;       // with control and unknown tokens

@@ -97,6 +97,15 @@ TEST(ByteBpe, MatchesTheLongestSpecialTokenOnlyWhenAsked) {
   EXPECT_THAT(tokenizer->encode("[PAD]", kParsed), ElementsAre('[', 'P', 'A', 'D', ']'));
 }
 
+TEST(ByteBpe, LeavesTokensOverPlainBytesAlone) {
+  const VocabularyFile file = with_special_tokens();
+  const auto tokenizer = file.load();
+  const std::vector<std::size_t> plain = {5, 12};
+  EXPECT_THAT(tokenizer->encode("<|a|><|a|>b<u>",
+                                {.add_special = false, .parse_special = true, .plain = plain}),
+              ElementsAre(file.id("<|a|>"), '<', '|', 'a', '|', '>', 'b', '<', 'u', '>'));
+}
+
 TEST(ByteBpe, LeavesControlTokensOutOfDecodedTextUnlessAsked) {
   const VocabularyFile file = with_special_tokens();
   const auto tokenizer = file.load();

@@ -39,6 +39,16 @@ TEST(SentencePiece, PutsASpaceInFrontOfEachStretchOfPlainText) {
   EXPECT_THAT(tokenizer->encode("a</s>a", kParsed), ElementsAre(file.id("a"), 2, file.id("a")));
 }
 
+TEST(SentencePiece, LeavesTokensOverPlainBytesAlone) {
+  const VocabularyFile file = sentencepiece({"▁", "a", "<", "s", ">"});
+  const auto tokenizer = file.load();
+  const std::vector<std::size_t> plain = {5};  // the second "<" of "a <s><s>" stands there
+  EXPECT_THAT(
+      tokenizer->encode("a <s><s>", {.add_special = false, .parse_special = true, .plain = plain}),
+      ElementsAre(file.id("▁"), file.id("a"), file.id("▁"), 1, file.id("▁"), file.id("<"),
+                  file.id("s"), file.id(">")));
+}
+
 TEST(SentencePiece, AddsBosUnlessTheMetadataForbidsIt) {
   VocabularyFile file = sentencepiece({"▁a", "▁", "a"});
   EXPECT_THAT(file.load()->encode("a"), ElementsAre(1, file.id("▁a")));

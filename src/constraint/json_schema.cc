@@ -68,12 +68,13 @@ std::string type_of(const Schema& value) {
 
 class Compiler {
  public:
-  explicit Compiler(const Schema& root) : root_(root), document_(root), json_(builder_) {}
+  Compiler(GrammarBuilder& builder, JsonGrammar& json, const Schema& root)
+      : root_(root), document_(root), builder_(builder), json_(json) {}
 
-  Grammar run() {
-    const NodeId start = schema(root_, kEnd, 0);
+  NodeId run(NodeId next) {
+    const NodeId start = schema(root_, next, 0);
     if (start == kNothing) fail("schema", "no JSON can satisfy it");
-    return builder_.finish(start);
+    return start;
   }
 
  private:
@@ -422,14 +423,23 @@ class Compiler {
 
   const Schema& root_;
   SchemaDocument document_;
-  GrammarBuilder builder_;
-  JsonGrammar json_;
+  GrammarBuilder& builder_;
+  JsonGrammar& json_;
   std::map<std::string, NodeId> rules_;
 };
 
 }  // namespace
 
-Grammar compile_json_schema(const nlohmann::ordered_json& schema) { return Compiler(schema).run(); }
+NodeId add_json_schema(GrammarBuilder& builder, JsonGrammar& json,
+                       const nlohmann::ordered_json& schema, NodeId next) {
+  return Compiler(builder, json, schema).run(next);
+}
+
+Grammar compile_json_schema(const nlohmann::ordered_json& schema) {
+  GrammarBuilder builder;
+  JsonGrammar json(builder);
+  return builder.finish(add_json_schema(builder, json, schema, kEnd));
+}
 
 Grammar any_json_object() {
   GrammarBuilder builder;

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "constraint/grammar.h"
+#include "constraint/json_grammar.h"
 
 namespace edgerunner {
 
@@ -17,6 +18,10 @@ namespace edgerunner {
 // maximum, exclusiveMinimum, exclusiveMaximum, anyOf, allOf where the parts can be made one, oneOf
 // where the parts exclude one another, $ref within the document.
 Grammar compile_json_schema(const nlohmann::ordered_json& schema);
+
+// The same as a part of a larger grammar, which goes on at `next`.
+NodeId add_json_schema(GrammarBuilder& builder, JsonGrammar& json,
+                       const nlohmann::ordered_json& schema, NodeId next);
 
 // Any JSON object: the format "json_object".
 Grammar any_json_object();

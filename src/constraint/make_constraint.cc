@@ -23,10 +23,13 @@ Grammar schema_grammar(const std::string& text) {
 
 }  // namespace
 
-std::shared_ptr<const TokenTrie> SharedTrie::of(const Tokenizer& tokenizer) {
+std::shared_ptr<const TokenTrie> SharedTrie::of(const Tokenizer& tokenizer,
+                                                std::span<const TokenId> visible) {
   const std::lock_guard lock(mutex_);
-  if (!trie_) trie_ = std::make_shared<TokenTrie>(tokenizer);
-  return trie_;
+  std::shared_ptr<const TokenTrie>& trie =
+      tries_[std::vector<TokenId>(visible.begin(), visible.end())];
+  if (!trie) trie = std::make_shared<TokenTrie>(tokenizer, visible);
+  return trie;
 }
 
 std::unique_ptr<Constraint> make_constraint(const std::string& json_schema,

@@ -1,22 +1,27 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "constraint/constraint.h"
 #include "edgerunner/tokenizer.h"
 
 namespace edgerunner {
 
-// A tokenizer's tree of tokens, made when it is first asked for and kept. Any thread may ask.
+// A tokenizer's trees of tokens, each made when it is first asked for and kept: one for every set
+// of visible control tokens, of which a model has a few. Any thread may ask.
 class SharedTrie {
  public:
-  std::shared_ptr<const TokenTrie> of(const Tokenizer& tokenizer);
+  std::shared_ptr<const TokenTrie> of(const Tokenizer& tokenizer,
+                                      std::span<const TokenId> visible = {});
 
  private:
   std::mutex mutex_;
-  std::shared_ptr<const TokenTrie> trie_;
+  std::map<std::vector<TokenId>, std::shared_ptr<const TokenTrie>> tries_;
 };
 
 // What GenerateOptions asks for; null where it asks for nothing. `trie` may be null. Throws

@@ -12,14 +12,19 @@ constexpr std::size_t kLongestToken = 255;
 
 }  // namespace
 
-TokenTrie::TokenTrie(const Tokenizer& tokenizer) : vocab_size_(tokenizer.size()) {
+TokenTrie::TokenTrie(const Tokenizer& tokenizer, std::span<const TokenId> visible)
+    : vocab_size_(tokenizer.size()) {
   std::vector<std::pair<std::string, TokenId>> sorted;
   offsets_.push_back(0);
   for (TokenId token = 0; static_cast<std::size_t>(token) < vocab_size_; ++token) {
     if (tokenizer.is_end_of_generation(token)) {
       ends_.push_back(token);
-    } else if (!tokenizer.is_control(token)) {
-      std::string bytes = tokenizer.token_bytes(token);
+      offsets_.push_back(bytes_.size());
+      continue;
+    }
+    const bool shown = std::find(visible.begin(), visible.end(), token) != visible.end();
+    if (shown || !tokenizer.is_control(token)) {
+      std::string bytes = tokenizer.token_bytes(token, shown);
       if (!bytes.empty() && bytes.size() <= kLongestToken) {
         bytes_ += bytes;
         sorted.emplace_back(std::move(bytes), token);

@@ -12,10 +12,11 @@
 namespace edgerunner {
 
 // A vocabulary's tokens by their bytes, as a tree laid out in the order in which it is walked.
-// Control tokens and tokens without text are not in it. Immutable.
+// Tokens without text are not in it, nor control tokens but those of `visible`, whose spelling is
+// part of the text. Immutable.
 class TokenTrie {
  public:
-  explicit TokenTrie(const Tokenizer& tokenizer);
+  explicit TokenTrie(const Tokenizer& tokenizer, std::span<const TokenId> visible = {});
 
   struct Node {
     std::uint8_t byte;

@@ -23,18 +23,22 @@ double rate(double count, double time) { return time > 0 ? count / time : 0; }
 
 GenerationTask::GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
                                std::span<const TokenId> prompt, const GenerateOptions& options,
-                               std::shared_ptr<GenerationSink> sink, std::stop_token stop)
+                               std::shared_ptr<GenerationSink> sink, std::stop_token stop,
+                               std::unique_ptr<Constraint> constraint)
     : tokenizer_(tokenizer),
       limits_(limits),
       options_(options),
       stop_(std::move(stop)),
       sink_(std::move(sink)),
       sampler_(options.sampling, limits.vocab_size),
+      constraint_(std::move(constraint)),
       matcher_(options.stop),
       tokens_(prompt.begin(), prompt.end()) {
   check(prompt);
   if (tokenizer != nullptr) decoder_.emplace(*tokenizer);
-  constraint_ = make_constraint(options.json_schema, options.grammar, tokenizer, limits.trie);
+  if (!constraint_) {
+    constraint_ = make_constraint(options.json_schema, options.grammar, tokenizer, limits.trie);
+  }
   summary_.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   while (tokens_.size() > limits.context) shift_context();
 }

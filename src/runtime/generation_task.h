@@ -33,10 +33,11 @@ class GenerationTask : public Task {
  public:
   // `tokenizer` may be null: then there is no text. Throws Error(invalid_argument) naming the
   // option, Error(context_full) for a prompt that is too long, Error(unsupported) for stop strings
-  // without a tokenizer.
+  // without a tokenizer. `constraint`: in place of what the options ask for.
   GenerationTask(const Tokenizer* tokenizer, const GenerationLimits& limits,
                  std::span<const TokenId> prompt, const GenerateOptions& options,
-                 std::shared_ptr<GenerationSink> sink, std::stop_token stop = {});
+                 std::shared_ptr<GenerationSink> sink, std::stop_token stop = {},
+                 std::unique_ptr<Constraint> constraint = nullptr);
 
   std::span<const TokenId> tokens() const override { return tokens_; }
   bool cancelled() const override;

@@ -33,6 +33,29 @@ std::vector<TokenId> allowed(Constraint& constraint, std::size_t vocabulary) {
   return tokens;
 }
 
+// A vocabulary whose second piece is a control token.
+class ControlTokenizer : public ScriptedTokenizer {
+ public:
+  ControlTokenizer() : ScriptedTokenizer({"<a", "<a>"}) {}
+  bool is_control(TokenId token) const override { return token == kEnd || token == kFirst + 1; }
+  std::string token_bytes(TokenId token, bool special) const override {
+    if (token == kFirst + 1 && !special) return "";
+    return ScriptedTokenizer::token_bytes(token, special);
+  }
+};
+
+TEST(Constraint, CountsVisibleControlTokensAsTheirText) {
+  const ControlTokenizer tokenizer;
+  const auto grammar = std::make_shared<Grammar>(parse_gbnf("root ::= \"<a>\""));
+  Constraint without(grammar, std::make_shared<TokenTrie>(tokenizer));
+  EXPECT_THAT(allowed(without, tokenizer.size()), UnorderedElementsAre('<', kFirst));
+  const std::vector<TokenId> visible = {kFirst + 1};
+  Constraint with(grammar, std::make_shared<TokenTrie>(tokenizer, visible));
+  EXPECT_THAT(allowed(with, tokenizer.size()), UnorderedElementsAre('<', kFirst, kFirst + 1));
+  with.accept(kFirst + 1);
+  EXPECT_TRUE(with.finished());
+}
+
 TEST(Constraint, AllowsTokensThatGoOn) {
   const ScriptedTokenizer tokenizer({"ab", "abc", "b\"", "x"});
   Constraint constraint = constrain(tokenizer, "root ::= \"ab\" [cd]");

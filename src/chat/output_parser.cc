@@ -7,18 +7,12 @@
 #include <utility>
 
 #include "chat/call_scanner.h"
+#include "chat/output_marks.h"
 
 namespace edgerunner {
 namespace {
 
 constexpr auto kNone = std::string_view::npos;
-constexpr std::string_view kThink = "<think>";
-constexpr std::string_view kEndThink = "</think>";
-constexpr std::string_view kToolCall = "<tool_call>";
-constexpr std::string_view kEndToolCall = "</tool_call>";
-constexpr std::string_view kPythonTag = "<|python_tag|>";
-constexpr std::string_view kToolCalls = "[TOOL_CALLS]";
-constexpr std::string_view kArgs = "[ARGS]";
 constexpr std::string_view kSpace = " \t\r\n";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
@@ -48,6 +42,7 @@ OutputFormat detect_output_format(std::string_view template_source,
     format.tool_calls = ToolCallFormat::hermes;
   } else if (contains(template_source, kToolCalls)) {
     format.tool_calls = ToolCallFormat::mistral;
+    format.args_mark = contains(template_source, kArgs);
   } else if (contains(template_source, kPythonTag) ||
              contains(template_source, "<|start_header_id|>")) {
     format.tool_calls = ToolCallFormat::llama3;
@@ -107,6 +102,7 @@ class OutputParser::Impl {
   }
 
   std::size_t tool_calls() const { return calls_; }
+  bool is_reasoning() const { return place_ == Place::reasoning; }
 
  private:
   enum class Place : std::uint8_t {
@@ -373,5 +369,21 @@ OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
 OutputDelta OutputParser::push(std::string_view piece) { return impl_->push(piece); }
 OutputDelta OutputParser::finish() { return impl_->finish(); }
 std::size_t OutputParser::tool_calls() const { return impl_->tool_calls(); }
+bool OutputParser::in_reasoning() const { return impl_->is_reasoning(); }
+
+std::size_t reasoning_tokens(const Tokenizer& tokenizer, const OutputFormat& format,
+                             std::span<const TokenId> tokens) {
+  if (!format.reasoning) return 0;
+  const std::vector<TokenId> marks = marker_tokens(tokenizer, format);
+  OutputParser parser(format);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool before = parser.in_reasoning();
+    const bool visible = std::find(marks.begin(), marks.end(), tokens[i]) != marks.end();
+    parser.push(tokenizer.token_bytes(tokens[i], visible));
+    if (before || parser.in_reasoning()) count = i + 1;
+  }
+  return count;
+}
 
 }  // namespace edgerunner

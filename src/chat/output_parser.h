@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct OutputFormat {
   ToolCallFormat tool_calls = ToolCallFormat::none;
   bool reasoning = false;            // <think>...</think> stands before the answer
   bool starts_in_reasoning = false;  // the prompt itself ended with <think>
+  bool args_mark = false;            // Mistral: [TOOL_CALLS]name[ARGS]{...}, not a list of objects
 };
 
 // The format that goes with a template, judged by the marks that its source holds, and with the end
@@ -68,10 +70,15 @@ class OutputParser {
   OutputDelta finish();  // the output has ended: what was held back
 
   std::size_t tool_calls() const;  // seen so far; above 0, the finish reason is "tool_calls"
+  bool in_reasoning() const;
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// How many of the tokens of an output are reasoning, with its marks.
+std::size_t reasoning_tokens(const Tokenizer& tokenizer, const OutputFormat& format,
+                             std::span<const TokenId> tokens);
 
 }  // namespace edgerunner

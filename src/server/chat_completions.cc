@@ -23,7 +23,9 @@ class ChatCall : public GenerationCall {
   void start() {
     std::vector<ChoicePlan> plans;
     for (std::size_t i = 0; i < request_.n; ++i) {
-      plans.push_back({.prompt = request_.prompt.ids, .options = request_.options});
+      plans.push_back({.prompt = request_.prompt.ids,
+                       .options = request_.options,
+                       .grammar = request_.grammar});
       plans.back().options.sampling.seed += i;
       choices_.push_back({ChatMessage(request_.prompt.format), {}});
     }
@@ -107,6 +109,11 @@ class ChatCall : public GenerationCall {
 
   void add_usage(Json& answer) const {
     answer["usage"] = usage_of(summaries_, request_.n);
+    std::size_t reasoning = 0;
+    for (const Summary& summary : summaries_) {
+      reasoning += reasoning_tokens(engine_.tokenizer(), request_.prompt.format, summary.tokens);
+    }
+    answer["usage"]["completion_tokens_details"] = {{"reasoning_tokens", reasoning}};
     answer["timings"] = timings_of(summaries_.front());
   }
 

@@ -2,32 +2,36 @@
 
 #include <fmt/format.h>
 
-#include "constraint/json_schema.h"
+#include <utility>
+
 #include "edgerunner/error.h"
+#include "server/answer_format.h"
 #include "server/api_error.h"
 #include "server/sampling_fields.h"
+#include "server/tool_fields.h"
 
 namespace edgerunner::server {
 namespace {
 
-Conversation read_conversation(const Fields& fields) {
-  Conversation conversation;
+// Messages as the template takes them. What newer clients call the developer is the system to it.
+Json read_messages(const Fields& fields) {
   fields.require("messages");
-  const Json& messages = *fields.array("messages");
-  if (messages.empty()) fields.fail("messages", "must not be empty");
+  const Json& given = *fields.array("messages");
+  if (given.empty()) fields.fail("messages", "must not be empty");
+  Json messages;
   try {
-    conversation.messages = template_messages(messages);
+    messages = template_messages(given);
   } catch (const Error& error) {
     throw ApiError(400, "invalid_request_error", error.what(), "messages");
   }
-  if (const Json* tools = fields.array("tools"); tools != nullptr && !tools->empty()) {
-    check_tools(fields, *tools);
-    if (may_call_tools(fields)) conversation.tools = *tools;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    Json& message = messages[i];
+    if (message["role"] == "developer") message["role"] = "system";
+    if (message["content"].is_array()) {
+      fields.fail("messages", fmt::format("has a part that is no text in messages[{}]", i));
+    }
   }
-  if (const Json* variables = fields.object("chat_template_kwargs")) {
-    conversation.variables = *variables;
-  }
-  return conversation;
+  return messages;
 }
 
 std::uint32_t read_max_tokens(const Fields& fields) {
@@ -46,68 +50,17 @@ std::optional<std::uint32_t> read_top_logprobs(const Fields& fields) {
   return static_cast<std::uint32_t>(count.value_or(0));
 }
 
-// The JSON Schema that the answer must hold for, or nothing. What can't be enforced is refused.
-std::string read_response_schema(const Fields& fields) {
-  const Json* format = fields.object("response_format");
-  if (format == nullptr) return {};
-  const std::string type(text_of(*format, "type"));
-  if (type == "text") return {};
-  Json schema = {{"type", "object"}};
-  if (type == "json_schema") {
-    const auto named = format->find("json_schema");
-    if (named == format->end() || !named->is_object() || !named->contains("schema")) {
-      fields.fail("response_format", "must hold json_schema.schema, a JSON Schema");
-    }
-    schema = (*named)["schema"];
-  } else if (type != "json_object") {
-    fields.fail("response_format",
-                "must have the type \"text\", \"json_object\" or \"json_schema\"");
-  }
-  try {
-    compile_json_schema(schema);
-  } catch (const Error& error) {
-    throw ApiError(400, "invalid_request_error", error.what(), "response_format");
-  }
-  return schema.dump();
-}
-
 }  // namespace
-
-bool may_call_tools(const Fields& fields) {
-  const Json* choice = fields.find("tool_choice");
-  if (choice == nullptr) return true;
-  if (*choice == "none") return false;
-  if (*choice != "auto") fields.fail("tool_choice", "must be \"auto\" or \"none\"");
-  return true;
-}
-
-void check_tools(const Fields& fields, const Json& tools) {
-  for (std::size_t i = 0; i < tools.size(); ++i) {
-    const std::string name = fmt::format("tools[{}]", i);
-    const Json& tool = tools[i];
-    if (!tool.is_object() || text_of(tool, "type") != "function" || !tool.contains("function") ||
-        !tool["function"].is_object()) {
-      throw bad_request("tools", fmt::format("must hold tools of type function; {} is none", name));
-    }
-    const Json& function = tool["function"];
-    if (text_of(function, "name").empty()) {
-      throw bad_request("tools", fmt::format("must name its functions; {} has no name", name));
-    }
-    if (function.contains("parameters") && !function["parameters"].is_object()) {
-      fields.fail("tools", fmt::format("has parameters that are no schema in {}", name));
-    }
-  }
-}
 
 ChatPrompt make_chat_prompt(Engine& engine, const Conversation& conversation, const Fields& fields,
                             std::string_view field) {
   const ChatTemplate& chat_template = engine.chat_template();
   ChatPrompt prompt;
   try {
-    const std::string text = chat_template.render(conversation);
-    prompt.ids = chat_template.encode(text);
+    RenderedPrompt rendered = chat_template.prompt(conversation);
+    prompt.ids = std::move(rendered.ids);
     prompt.format =
-        detect_output_format(chat_template.source(), text, !conversation.tools.is_null());
+        detect_output_format(chat_template.source(), rendered.text, !conversation.tools.is_null());
   } catch (const Error& error) {
     throw ApiError(400, "invalid_request_error", error.what(), std::string(field));
   }
@@ -127,8 +80,22 @@ ChatRequest read_chat_request(Engine& engine, const Json& body) {
   request.top_logprobs = read_top_logprobs(fields);
   request.stream = fields.boolean("stream").value_or(false);
   request.include_usage = read_include_usage(fields);
-  request.options.json_schema = read_response_schema(fields);
-  request.prompt = make_chat_prompt(engine, read_conversation(fields), fields, "messages");
+  fields.refuse_unless("functions", Json::array(), "is not supported; use tools");
+  fields.refuse_unless("function_call", "none", "is not supported; use tool_choice");
+
+  const Json schema =
+      read_answer_schema(fields.object("response_format"), "json_schema", "response_format");
+  const Json* tools = fields.array("tools");
+  const ToolFields tool_fields =
+      read_tool_fields(fields, tools != nullptr ? *tools : Json::array());
+  Conversation conversation;
+  conversation.messages = read_messages(fields);
+  conversation.tools = tool_fields.tools;
+  if (const Json* variables = fields.object("chat_template_kwargs")) {
+    conversation.variables = *variables;
+  }
+  request.prompt = make_chat_prompt(engine, conversation, fields, "messages");
+  request.grammar = make_answer_grammar(tool_fields, schema, request.prompt.format);
   request.options.visible_tokens = marker_tokens(engine.tokenizer(), request.prompt.format);
   return request;
 }

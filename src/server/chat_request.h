@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "chat/chat_template.h"
 #include "chat/output_parser.h"
+#include "constraint/grammar.h"
 #include "edgerunner/generation.h"
 #include "server/engine.h"
 #include "server/fields.h"
@@ -27,6 +29,7 @@ ChatPrompt make_chat_prompt(Engine& engine, const Conversation& conversation, co
 struct ChatRequest {
   ChatPrompt prompt;
   GenerateOptions options;
+  std::shared_ptr<const Grammar> grammar;  // what the answer is held to, or null
   std::size_t n = 1;
   std::optional<std::uint32_t> top_logprobs;  // absent: no logprobs
   bool stream = false;
@@ -35,11 +38,5 @@ struct ChatRequest {
 
 // Throws ApiError(400) naming the field.
 ChatRequest read_chat_request(Engine& engine, const Json& body);
-
-// Whether the model may call tools: what tool_choice says, which is "auto" by itself.
-bool may_call_tools(const Fields& fields);
-
-// Checks an array of tools in OpenAI's form, laying errors to `tools`.
-void check_tools(const Fields& fields, const Json& tools);
 
 }  // namespace edgerunner::server

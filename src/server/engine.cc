@@ -59,12 +59,18 @@ std::vector<Engine::Place> Engine::take_places(std::size_t count) {
 }
 
 void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& options,
-                    std::shared_ptr<GenerationSink> sink) {
+                    std::shared_ptr<const Grammar> grammar, std::shared_ptr<GenerationSink> sink) {
   Model::State& state = state_of(model());
+  std::unique_ptr<Constraint> constraint;
+  if (grammar) {
+    constraint = std::make_unique<Constraint>(
+        std::move(grammar), state.trie.of(*state.tokenizer, options.visible_tokens));
+  }
   const GenerationLimits limits{
       .vocab_size = state.info.vocab_size, .context = state.info.context, .trie = &state.trie};
-  state.scheduler->submit(std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt,
-                                                           options, std::move(sink)));
+  state.scheduler->submit(
+      std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt, options,
+                                       std::move(sink), std::stop_token(), std::move(constraint)));
 }
 
 void Engine::submit(std::shared_ptr<Task> task) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "chat/chat_template.h"
+#include "constraint/grammar.h"
 #include "edgerunner/model.h"
 #include "runtime/generation_sink.h"
 #include "runtime/scheduler.h"
@@ -56,9 +57,10 @@ class Engine {
   std::vector<Place> take_places(std::size_t count);
   std::uint32_t places_taken() const { return taken_; }
 
-  // Throws as Model::generate does; afterwards the sink hears of everything.
+  // Throws as Model::generate does; afterwards the sink hears of everything. `grammar`: what the
+  // text is held to, in place of what the options say; or null.
   void submit(std::span<const TokenId> prompt, const GenerateOptions& options,
-              std::shared_ptr<GenerationSink> sink);
+              std::shared_ptr<const Grammar> grammar, std::shared_ptr<GenerationSink> sink);
 
   // For other work than generations.
   void submit(std::shared_ptr<Task> task);

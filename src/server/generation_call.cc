@@ -79,7 +79,7 @@ void GenerationCall::launch(std::vector<ChoicePlan> choices, std::optional<std::
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const auto sink =
           std::make_shared<Sink>(shared_from_this(), i, reports, std::move(places[i]));
-      engine_.submit(choices[i].prompt, choices[i].options, sink);
+      engine_.submit(choices[i].prompt, choices[i].options, choices[i].grammar, sink);
       sinks_.push_back(sink);
     }
   } catch (...) {

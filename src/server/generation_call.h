@@ -20,6 +20,7 @@ namespace edgerunner::server {
 struct ChoicePlan {
   std::vector<TokenId> prompt;
   GenerateOptions options;
+  std::shared_ptr<const Grammar> grammar = nullptr;  // what the text is held to
 };
 
 // A request that is answered by generating one or more choices, whole or as a stream of events.

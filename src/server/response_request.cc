@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "server/answer_format.h"
 #include "server/api_error.h"
 #include "server/sampling_fields.h"
+#include "server/tool_fields.h"
 
 namespace edgerunner::server {
 namespace {
@@ -89,18 +91,16 @@ Json read_messages(const Fields& fields) {
 // Tools in chat's form, which templates know: what lies flat here is a member "function" there.
 Json read_tools(const Fields& fields) {
   const Json* tools = fields.array("tools");
-  if (tools == nullptr || tools->empty()) return nullptr;
   Json converted = Json::array();
+  if (tools == nullptr) return converted;
   for (const Json& tool : *tools) {
     if (!tool.is_object() || text_of(tool, "type") != "function") {
       fields.fail("tools", "must be of type function");
     }
     Json function = tool;
     function.erase("type");
-    function.erase("strict");
     converted.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
-  check_tools(fields, converted);
   return converted;
 }
 
@@ -113,11 +113,9 @@ ResponseRequest read_response_request(Engine& engine, const Json& body) {
   fields.refuse_unless("previous_response_id", nullptr,
                        "is not supported: nothing is stored; send the whole conversation as input");
   fields.refuse_unless("background", false, "is not supported");
-  if (const Json* text = fields.object("text")) {
-    if (const Json* format = Fields(*text, "text.").object("format")) {
-      Fields(*format, "text.format.").refuse_unless("type", "text", "must be \"text\"");
-    }
-  }
+  const Json* const text = fields.object("text");
+  const Json* const format = text != nullptr ? Fields(*text, "text.").object("format") : nullptr;
+  const Json schema = read_answer_schema(format, "", "text.format");
   request.options = read_sampling(fields, engine.info().vocab_size);
   request.options.max_tokens =
       static_cast<std::uint32_t>(fields.integer("max_output_tokens", 1, INT32_MAX).value_or(0));
@@ -129,9 +127,10 @@ ResponseRequest read_response_request(Engine& engine, const Json& body) {
   } catch (const Error& error) {
     throw ApiError(400, "invalid_request_error", error.what(), "input");
   }
-  const Json tools = read_tools(fields);
-  if (may_call_tools(fields)) conversation.tools = tools;
+  const ToolFields tools = read_tool_fields(fields, read_tools(fields));
+  conversation.tools = tools.tools;
   request.prompt = make_chat_prompt(engine, conversation, fields, "input");
+  request.grammar = make_answer_grammar(tools, schema, request.prompt.format);
   request.options.visible_tokens = marker_tokens(engine.tokenizer(), request.prompt.format);
 
   const auto or_null = [&body](const char* name) { return body.value(name, Json()); };
@@ -140,6 +139,7 @@ ResponseRequest read_response_request(Engine& engine, const Json& body) {
                     {"metadata", body.value("metadata", Json::object())},
                     {"parallel_tool_calls", body.value("parallel_tool_calls", Json(true))},
                     {"temperature", request.options.sampling.temperature},
+                    {"text", {{"format", format != nullptr ? *format : Json({{"type", "text"}})}}},
                     {"tool_choice", body.value("tool_choice", Json("auto"))},
                     {"tools", body.value("tools", Json::array())},
                     {"top_p", request.options.sampling.top_p}};

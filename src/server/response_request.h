@@ -11,6 +11,7 @@ namespace edgerunner::server {
 struct ResponseRequest {  // NOLINT(bugprone-exception-escape)
   ChatPrompt prompt;
   GenerateOptions options;
+  std::shared_ptr<const Grammar> grammar;  // what the answer is held to, or null
   bool stream = false;
   Json echoed;  // the fields of the request that the answer repeats
 };

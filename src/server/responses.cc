@@ -22,7 +22,8 @@ class ResponseCall : public GenerationCall {
 
   void start() {
     std::vector<ChoicePlan> plans;
-    plans.push_back({.prompt = request_.prompt.ids, .options = request_.options});
+    plans.push_back(
+        {.prompt = request_.prompt.ids, .options = request_.options, .grammar = request_.grammar});
     launch(std::move(plans), std::nullopt);
   }
 
@@ -46,10 +47,12 @@ class ResponseCall : public GenerationCall {
     const bool complete = summary.finish_reason == FinishReason::stop;
     Json answer = response(complete ? "completed" : "incomplete");
     if (!complete) answer["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    const std::size_t reasoning =
+        reasoning_tokens(engine_.tokenizer(), request_.prompt.format, summary.tokens);
     answer["usage"] = {{"input_tokens", summary.prompt_tokens},
                        {"input_tokens_details", {{"cached_tokens", summary.reused_tokens}}},
                        {"output_tokens", summary.generated_tokens},
-                       {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                       {"output_tokens_details", {{"reasoning_tokens", reasoning}}},
                        {"total_tokens", summary.prompt_tokens + summary.generated_tokens}};
     if (!stream_) return exchange_->respond({.body = to_text(answer)});
     emit(complete ? "response.completed" : "response.incomplete",
@@ -68,7 +71,6 @@ class ResponseCall : public GenerationCall {
                    {"output", items_.to_json()},
                    {"previous_response_id", nullptr},
                    {"store", false},
-                   {"text", {{"format", {{"type", "text"}}}}},
                    {"usage", nullptr}};
     answer.update(request_.echoed);
     return answer;

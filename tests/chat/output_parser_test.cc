@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/scripted_tokenizer.h"
+
 namespace edgerunner {
 namespace {
 
@@ -153,6 +155,18 @@ TEST(OutputParser, ReadsMistralCalls) {
   EXPECT_EQ(named.arguments[0], "{\"x\": {}}");
   EXPECT_EQ(named.arguments[1], "{}");
   EXPECT_EQ(named.content, "Well.");
+}
+
+TEST(ReasoningTokens, AreThoseUpToTheEndOfReasoning) {
+  const test::ScriptedTokenizer tokenizer;
+  const auto count = [&tokenizer](const OutputFormat& format, std::string_view text) {
+    return reasoning_tokens(tokenizer, format, tokenizer.encode(text, {}));
+  };
+  EXPECT_EQ(count(kThinks, "<think>hm</think>yes"), 17U);
+  EXPECT_EQ(count(kThinks, "\n<think>hm"), 10U);
+  EXPECT_EQ(count(kThinks, "yes <think>no</think>"), 0U);
+  EXPECT_EQ(count({.reasoning = true, .starts_in_reasoning = true}, "hm</think>yes"), 10U);
+  EXPECT_EQ(count(kPlain, "<think>hm</think>yes"), 0U);
 }
 
 TEST(OutputFormat, IsFoundByTheMarksOfATemplate) {

@@ -329,6 +329,39 @@ TEST(Routes, AsksForTheKey) {
   EXPECT_EQ(client.receive().status, 200);
 }
 
+TEST(Routes, LetPagesOfOtherSitesCall) {
+  server::HttpServerOptions http;
+  http.headers = {{"Access-Control-Allow-Origin", "https://example.org"}};
+  TestServer server(http, {}, "secret");
+  HttpClient client(server.port());
+  client.send(
+      "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\nOrigin: https://example.org\r\n"
+      "Access-Control-Request-Method: POST\r\n\r\n");
+  const HttpAnswer preflight = client.receive();
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_THAT(preflight.headers, HasSubstr("Access-Control-Allow-Methods: GET, POST"));
+  EXPECT_THAT(preflight.headers, HasSubstr("Access-Control-Allow-Headers: *, Authorization"));
+  client.get("/v1/models");  // a page must be able to read what refuses it
+  for (const HttpAnswer& answer : {preflight, client.receive()}) {
+    EXPECT_THAT(answer.headers, HasSubstr("Access-Control-Allow-Origin: https://example.org\r\n"));
+  }
+}
+
+TEST(Routes, AnswerWithLoadingUntilTheModelIsThere) {
+  TestServer server;
+  for (const char* path : {"/v1/chat/completions", "/v1/completions", "/v1/embeddings",
+                           "/v1/responses", "/tokenize", "/detokenize"}) {
+    const HttpAnswer answer = post(server, path, Json::object());
+    EXPECT_EQ(answer.status, 503) << path;
+    EXPECT_EQ(Json::parse(answer.body)["error"]["code"], "model_loading") << path;
+  }
+  HttpClient client(server.port());
+  client.get("/v1/models");
+  EXPECT_EQ(client.receive().status, 503);
+  client.get("/metrics");
+  EXPECT_EQ(client.receive().status, 200);
+}
+
 TEST(Routes, KnowsWhatIsNotThere) {
   TestServer server;
   HttpClient client(server.port());

@@ -145,6 +145,31 @@ TEST(HttpServer, ClosesAConnectionWhoseRequestDoesNotCome) {
   EXPECT_TRUE(client.at_end());
 }
 
+TEST(HttpServer, ClosesAConnectionWhoseBodyDoesNotCome) {
+  HttpServerOptions options = on_free_port();
+  options.read_timeout = std::chrono::milliseconds(30);
+  Running running(echo, options);
+  HttpClient client(running.http.port());
+  client.send("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab");
+  EXPECT_TRUE(client.at_end());
+}
+
+TEST(HttpServer, DropsAClientThatDoesNotTakeItsAnswer) {
+  HttpServerOptions options = on_free_port();
+  options.write_timeout = std::chrono::milliseconds(30);
+  std::promise<void> dropped;
+  Running running(
+      [&dropped](const auto& exchange) {
+        exchange->on_drop([&dropped] { dropped.set_value(); });
+        exchange->begin_stream("text/plain");
+        exchange->write(std::string(std::size_t{64} << 20, 'x'));  // more than sockets hold
+      },
+      options);
+  HttpClient client(running.http.port());
+  client.get("/");
+  EXPECT_EQ(dropped.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
+}
+
 TEST(HttpServer, TurnsWhatAHandlerThrowsIntoAnAnswer) {
   Running running([](const auto&) { throw std::runtime_error("a handler's mistake"); });
   HttpClient client(running.http.port());

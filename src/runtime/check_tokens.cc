@@ -20,4 +20,15 @@ void check_tokens(std::span<const TokenId> tokens, std::uint32_t vocab_size) {
   }
 }
 
+void check_sequence(std::span<const TokenId> tokens, std::uint32_t vocab_size,
+                    std::uint32_t context) {
+  check_tokens(tokens, vocab_size);
+  if (tokens.size() > context) {
+    throw Error(ErrorCode::context_full,
+                fmt::format("the sequence has {} tokens and the context holds {}; shorten it, or "
+                            "load the model with a longer context",
+                            tokens.size(), context));
+  }
+}
+
 }  // namespace edgerunner

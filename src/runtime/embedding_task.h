@@ -7,16 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "edgerunner/embedding.h"
 #include "edgerunner/types.h"
 #include "runtime/task.h"
 
 namespace edgerunner {
-
-// What becomes of the hidden states of a text's tokens.
-enum class Pooling : std::uint8_t {
-  mean,  // of all tokens
-  last,  // the last token's
-};
 
 // The embedding of a text: its hidden states after the final norm, pooled and scaled to length 1.
 class EmbeddingTask : public Task {

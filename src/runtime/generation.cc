@@ -59,6 +59,11 @@ bool Generation::State::next() {
   return false;
 }
 
+bool Generation::State::wait_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return ended_ || !pieces_.empty(); });
+}
+
 const Summary& Generation::State::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ended_; });
@@ -84,6 +89,10 @@ Generation::~Generation() { cancel(); }
 Generation::Iterator Generation::begin() {
   if (!state_->at_end) state_->next();
   return Iterator(state_.get());
+}
+
+bool Generation::wait_for(std::chrono::milliseconds timeout) const {
+  return state_->wait_for(timeout);
 }
 
 void Generation::cancel() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -23,6 +24,7 @@ struct Generation::State : GenerationSink {
   // Both throw the generation's error once its pieces have been taken.
   bool next();
   const Summary& wait();
+  bool wait_for(std::chrono::milliseconds timeout);  // whether `next` would not wait
 
   std::string current;  // the consumer's
   bool at_end = false;  // the consumer's

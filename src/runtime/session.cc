@@ -1,7 +1,5 @@
 #include "edgerunner/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <exception>
 #include <future>
@@ -57,13 +55,7 @@ Session::State::State(std::shared_ptr<Scheduler> scheduler, std::uint32_t vocabu
       logits_(vocabulary) {}
 
 std::span<const float> Session::State::compute(std::span<const TokenId> wanted) {
-  check_tokens(wanted, vocab_size);
-  if (wanted.size() > context_) {
-    throw Error(ErrorCode::context_full,
-                fmt::format("the sequence has {} tokens and the context holds {}; shorten it, or "
-                            "load the model with a longer context",
-                            wanted.size(), context_));
-  }
+  check_sequence(wanted, vocab_size, context_);
   if (std::equal(wanted.begin(), wanted.end(), tokens_.begin(), tokens_.end())) {
     reused = static_cast<std::uint32_t>(wanted.size());
     computed = 0;

@@ -111,6 +111,9 @@ void write_tiny_model(const std::filesystem::path& path, const TinyModelOptions&
     writer.set("tokenizer.ggml.eos_token_id", std::uint32_t{2});
     writer.set("tokenizer.ggml.unknown_token_id", std::uint32_t{0});
   }
+  if (!options.chat_template.empty()) {
+    writer.set("tokenizer.chat_template", options.chat_template);
+  }
   const auto tensors = make_tensors(vocabulary.tokens.size());
   for (const TensorShape& tensor : tensors) {
     writer.declare(tensor.name, ElementType::f32, tensor.shape);

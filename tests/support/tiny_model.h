@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace edgerunner::test {
 
@@ -9,6 +10,7 @@ struct TinyModelOptions {
   bool tokenizer = true;
   std::uint32_t context = 1024;
   std::uint32_t sliding_window = 0;
+  std::string chat_template = {};
 };
 
 // Writes a working model of two layers with random weights (always the same ones) and a

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every check that CI runs: all tests (release), format,
-# guards, clang-tidy, tests under sanitizers, and the quickstart. The last line is
+# guards, clang-tidy, tests under sanitizers, the quickstart, and the Python package. The last line is
 # "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 set -uo pipefail
 
@@ -72,7 +72,7 @@ build() {  # build PRESET TARGETS...
   cmake --preset "$preset" >/dev/null && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
-sources() { git ls-files -z -- '*.h' '*.cc'; }
+sources() { git ls-files -z -- '*.h' '*.c' '*.cc'; }
 check_format() { sources | xargs -0 clang-format --dry-run --Werror; }
 # Without the static analyser, which doubles the time (CONTRIBUTING.md says how to run it). The
 # compiler's own warning options are GCC's.
@@ -126,6 +126,13 @@ if scripts/fetch_model.sh >/dev/null; then
   fi
 else
   echo "== quickstart skipped: the model could not be fetched"
+  skipped=$((skipped + 1))
+fi
+# The Python package, whose build tools come from PyPI.
+if scripts/test_python.sh tools >/dev/null 2>&1; then
+  check "python package" scripts/test_python.sh
+else
+  echo "== python package skipped: its build tools could not be installed"
   skipped=$((skipped + 1))
 fi
 

@@ -14,9 +14,11 @@ failures=()
 check() {
   local name=$1
   shift
+  local start=$SECONDS
   echo "== $name"
   if "$@" </dev/null; then
     passed=$((passed + 1))
+    echo "== $name: $((SECONDS - start)) s"
   else
     failed=$((failed + 1))
     failures+=("$name")
@@ -24,15 +26,21 @@ check() {
   fi
 }
 
+# The names of the tests that a report of ctest's calls failed.
+failed_tests() {
+  grep -E '<testcase .*status="fail"' "$1" | sed -E 's/.*<testcase name="([^"]*)".*/\1/'
+}
+
 # run_tests PRESET ARGUMENTS...: the tests of a build, counted one by one from ctest's report.
 run_tests() {
-  local preset=$1 report attribute count
+  local preset=$1 report attribute count start=$SECONDS
   shift
   report="$root/build/$preset/tests.xml"
   rm -f "$report"
   echo "== tests ($preset)"
   ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error \
     --output-junit "$report" --exclude-regex '_NOT_BUILT$' "$@" </dev/null
+  echo "== tests ($preset): $((SECONDS - start)) s"
   if [[ ! -f "$report" ]]; then
     failed=$((failed + 1))
     failures+=("tests ($preset): ctest gave no report")
@@ -47,7 +55,7 @@ run_tests() {
   passed=$((passed + counts[tests] - counts[failures] - not_run))
   failed=$((failed + counts[failures]))
   skipped=$((skipped + not_run))
-  [[ ${counts[failures]} -eq 0 ]] || failures+=("tests ($preset): ${counts[failures]}")
+  while read -r name; do failures+=("tests ($preset): $name"); done < <(failed_tests "$report")
 }
 
 # The release build on an emulated Haswell: nothing that runs there needs AVX-512. What the kernels
@@ -74,13 +82,6 @@ build() {  # build PRESET TARGETS...
 
 sources() { git ls-files -z -- '*.h' '*.c' '*.cc'; }
 check_format() { sources | xargs -0 clang-format --dry-run --Werror; }
-# Without the static analyser, which doubles the time (CONTRIBUTING.md says how to run it). The
-# compiler's own warning options are GCC's.
-check_tidy() {
-  run-clang-tidy -quiet -p build/release -checks="-clang-analyzer-*" -j "$jobs" \
-    -extra-arg=-Wno-unknown-warning-option "^$root/src/.*\.cc$" >build/tidy.log 2>&1 ||
-    { grep -E '(error|warning):' build/tidy.log; return 1; }
-}
 check_quickstart() {
   local answer
   answer=$(scripts/quickstart.sh "What is the capital of France?") && echo "$answer" &&
@@ -113,7 +114,7 @@ run_tests arm64 --label-regex "$(labels "${emulated[@]}")"
 check "instruction sets (arm64)" check_arm64_objects
 check "format" check_format
 check "guards" scripts/check_guards.sh
-check "clang-tidy" check_tidy
+check "clang-tidy" scripts/clang_tidy.py build/release
 check "build (asan-ubsan)" build asan-ubsan "${sanitized[@]}"
 run_tests asan-ubsan --label-regex "$(labels "${sanitized[@]}")"
 if scripts/fetch_model.sh >/dev/null; then

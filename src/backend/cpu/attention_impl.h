@@ -292,13 +292,13 @@ void merge(float* into, const float* from, std::uint32_t rows, std::uint32_t hea
 }
 
 void finish(const float* record, std::uint32_t head_dim, float* out) {
-  using Vector = typename Simd::Vector;
-  const Vector sum = Simd::broadcast(record[1]);
+  const float inverse = 1.0F / record[1];
+  const typename Simd::Vector inverses = Simd::broadcast(inverse);
   std::uint32_t i = 0;
   for (; i + Simd::kLanes <= head_dim; i += Simd::kLanes) {
-    Simd::store(out + i, Simd::div(Simd::load(record + kRecordHeader + i), sum));
+    Simd::store(out + i, Simd::mul(Simd::load(record + kRecordHeader + i), inverses));
   }
-  for (; i < head_dim; ++i) out[i] = record[kRecordHeader + i] / record[1];
+  for (; i < head_dim; ++i) out[i] = record[kRecordHeader + i] * inverse;
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void ForwardPass::mixture(std::size_t layer) {
   const FeedForwardWeights& feed_forward = weights_.layers[layer].feed_forward;
   const MixtureWeights& w = feed_forward.mixture;
   const Product router[] = {product(w.router, {}, space_.mixture.scores, Epilogue::store)};
-  multiply(router, false, Operation::gate_up, {});
+  multiply(router, Operation::gate_up, {});
   if (spec.shared_ffn_dim > 0) shared_expert(w);
   group_by_expert(spec);
 
@@ -65,13 +65,13 @@ void ForwardPass::mixture(std::size_t layer) {
 
 void ForwardPass::shared_expert(const MixtureWeights& w) {
   const Product share[] = {product(w.shared_router, {}, space_.mixture.share, Epilogue::store)};
-  multiply(share, false, Operation::gate_up, {});
-  const Product gate_and_up[] = {product(w.shared_gate, {}, space_.hidden, Epilogue::store),
-                                 product(w.shared_up, {}, space_.hidden, gated())};
-  multiply(gate_and_up, true, Operation::gate_up,
+  multiply(share, Operation::gate_up, {});
+  const Product gate = product(w.shared_gate, {}, space_.hidden, Epilogue::store);
+  const Product gated[] = {gated_product(gate, w.shared_up, {})};
+  multiply(gated, Operation::gate_up,
            preparation(space_.hidden, w.shared_down.cols, {&w.shared_down}, Operation::down));
   const Product down[] = {product(w.shared_down, {}, space_.branch, Epilogue::store)};
-  multiply(down, false, Operation::down, {});
+  multiply(down, Operation::down, {});
 }
 
 void ForwardPass::group_by_expert(const MixtureSpec& spec) {

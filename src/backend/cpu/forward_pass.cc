@@ -10,6 +10,8 @@ namespace {
 
 // Shares of a product for each thread: enough to even out threads that run at different speeds.
 constexpr std::uint32_t kSharesPerThread = 6;
+// With so many rows the smallest share takes long enough, and leaves the threads least to wait.
+constexpr std::uint32_t kManyRows = 64;
 constexpr std::uint32_t tiles_of(std::uint32_t rows) { return (rows + kRowTile - 1) / kRowTile; }
 
 constexpr std::uint32_t shares_of(std::uint32_t count, std::uint32_t size) {
@@ -69,7 +71,7 @@ void ForwardPass::attention(std::size_t layer) {
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
                               product(w.q, w.q_bias, space_.q, Epilogue::store)};
-  multiply({kv_and_q, narrows ? 2U : 3U}, false, Operation::qkv, {});
+  multiply({kv_and_q, narrows ? 2U : 3U}, Operation::qkv, {});
   norm_whole_rows(w.k_norm, shape, shape.kv_heads, space_.k);
   if (narrows || !stores_as_it_attends()) store(layer);
   if (narrows) {
@@ -77,7 +79,7 @@ void ForwardPass::attention(std::size_t layer) {
     if (rows_->rows == 0) return;
     prepare(layer_operand(layer));
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
-    multiply(q, false, Operation::qkv, {});
+    multiply(q, Operation::qkv, {});
   }
   norm_whole_rows(w.q_norm, shape, shape.heads, space_.q);
   attend(layer, preparation(space_.q, w.o.cols, {&w.o}, Operation::attention_output));
@@ -94,11 +96,11 @@ void ForwardPass::feed_forward(std::size_t layer) {
   if (w.gate.empty()) {
     hidden.gelu = true;
     const Product up[] = {product(w.up, w.up_bias, space_.hidden, Epilogue::store)};
-    multiply(up, false, Operation::gate_up, hidden);
+    multiply(up, Operation::gate_up, hidden);
   } else {
-    const Product gate_and_up[] = {product(w.gate, w.gate_bias, space_.hidden, Epilogue::store),
-                                   product(w.up, w.up_bias, space_.hidden, gated())};
-    multiply(gate_and_up, true, Operation::gate_up, hidden);
+    const Product gate = product(w.gate, w.gate_bias, space_.hidden, Epilogue::store);
+    const Product gated[] = {gated_product(gate, w.up, w.up_bias)};
+    multiply(gated, Operation::gate_up, hidden);
   }
   add_output(w.down, w.down_bias, w.post_norm, Operation::down, layer_operand(layer + 1));
 }
@@ -107,11 +109,11 @@ void ForwardPass::add_output(const Matrix& weights, const Vector& bias, const Ve
                              Operation operation, const Preparation& next) {
   if (post_norm.empty() && spec_.residual_scale == 1) {
     const Product output[] = {product(weights, bias, space_.x, Epilogue::add)};
-    multiply(output, false, operation, next);
+    multiply(output, operation, next);
     return;
   }
   const Product output[] = {product(weights, bias, space_.branch, Epilogue::store)};
-  multiply(output, false, operation, {});
+  multiply(output, operation, {});
   add_branch(post_norm, operation, next);
 }
 
@@ -151,7 +153,7 @@ void ForwardPass::head() {
   }
   if (rows_->rows == 0) return;
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
-  multiply(logits, false, Operation::head, {});
+  multiply(logits, Operation::head, {});
   if (spec_.logit_scale != 1 || spec_.logit_cap != 0) {
     constexpr std::uint32_t kPart = 4096;
     const auto size = static_cast<std::uint32_t>(context_.logits.size());
@@ -196,40 +198,39 @@ Product ForwardPass::product(const Matrix& weights, const Vector& bias, float* o
           epilogue};
 }
 
+Product ForwardPass::gated_product(const Product& gate, const Matrix& up,
+                                   const Vector& bias) const {
+  Product result = product(up, bias, gate.out, gated());
+  result.gate = &gate;
+  return result;
+}
+
 std::uint32_t ForwardPass::product_share(std::uint32_t rows, std::uint32_t count) const {
   const auto threads = static_cast<std::uint32_t>(worker_.count());
   return std::max(1U, tiles_of(rows) * count / (threads * kSharesPerThread)) * kRowTile;
 }
 
-void ForwardPass::multiply(std::span<const Product> products, bool chained, Operation operation,
+void ForwardPass::multiply(std::span<const Product> products, Operation operation,
                            const Preparation& next) {
   std::uint32_t tiles = 0;
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
-  if (chained) tiles = tiles_of(products[0].weights->rows);
   const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
   // Pairs of tiles: two share what a kernel loads of the activations.
-  const std::uint32_t share_tiles = std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
-  const auto run = [&](const Product& p, std::uint32_t share) {
-    const std::uint32_t begin = share * share_tiles * kRowTile;
-    context_.kernels.multiply(p, begin, std::min(begin + share_tiles * kRowTile, p.weights->rows),
-                              own_.multiply);
-  };
-  if (chained) {
-    loop_then_prepare(shares_of(tiles, share_tiles), operation, next, [&](std::uint32_t share) {
-      for (const Product& p : products) run(p, share);
-    });
-    return;
-  }
+  const std::uint32_t share_tiles =
+      rows_->rows >= kManyRows ? 2U : std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
   std::uint32_t shares = 0;
   for (const Product& p : products) shares += shares_of(tiles_of(p.weights->rows), share_tiles);
   loop_then_prepare(shares, operation, next, [&](std::uint32_t share) {
     for (const Product& p : products) {
       const std::uint32_t count = shares_of(tiles_of(p.weights->rows), share_tiles);
-      if (share < count) {
-        run(p, share);
-        return;
+      if (share >= count) {
+        share -= count;
+        continue;
       }
-      share -= count;
+      const std::uint32_t begin = share * share_tiles * kRowTile;
+      context_.kernels.multiply(p, begin, std::min(begin + share_tiles * kRowTile, p.weights->rows),
+                                own_.multiply);
+      return;
     }
   });
 }

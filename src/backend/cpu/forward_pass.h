@@ -135,10 +135,10 @@ class ForwardPass {
 
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
-  // Products that read the prepared operand: run side by side, or, `chained`, one after another on
-  // the same rows of weights. Then prepares the next one, if any.
-  void multiply(std::span<const Product> products, bool chained, Operation operation,
-                const Preparation& next);
+  // silu(gate) * up or its like, in place of the gate.
+  Product gated_product(const Product& gate, const Matrix& up, const Vector& bias) const;
+  // Products that read the prepared operand, side by side. Then prepares the next one, if any.
+  void multiply(std::span<const Product> products, Operation operation, const Preparation& next);
   // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
   // of `rows` rows are shared out.
   std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;

@@ -66,6 +66,9 @@ struct Product {
   float* out = nullptr;        // [x.rows, out_stride]
   std::size_t out_stride = 0;  // floats, at least weights->rows
   Epilogue epilogue = Epilogue::store;
+  // Where given, y in the epilogue is what this product stores, which has the same x, out and rows:
+  // it need not pass through memory.
+  const Product* gate = nullptr;
 };
 
 // The kernels of one instruction set.

@@ -93,7 +93,7 @@ struct VectorKernels {
                  std::byte* scratch);
   // Merges the records of the next split into those of the splits before it.
   void (*merge)(float* into, const float* from, std::uint32_t rows, std::uint32_t head_dim);
-  // out = the sum of values over the sum of weights, [head_dim].
+  // out = the sum of values times the reciprocal of the sum of weights, [head_dim].
   void (*finish)(const float* record, std::uint32_t head_dim, float* out);
 
   // x = cap * tanh(scale * x / cap), or scale * x where cap is 0.

@@ -23,6 +23,9 @@ struct RawProduct {
   float* out;  // [tokens, out_stride]
   std::size_t out_stride;
   Epilogue epilogue;
+  // Where given, the product whose outputs the epilogue takes for y, of the same x; then `out` is
+  // written alone. Only where `tokens` exceeds kRowTokens, and never to the portable kernels.
+  const RawProduct* gate;
 };
 
 // What each instruction set defines, in a translation unit of its own; the meaning is that of

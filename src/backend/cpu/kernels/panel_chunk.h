@@ -9,6 +9,7 @@
 
 #include "backend/cpu/kernels/panel_kernel.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -63,62 +64,51 @@ inline void transpose_bits(std::uint64_t (&rows)[64]) {
   }
 }
 
-// Where the second terms of a chunk's rows stand.
-struct ChunkTerms {
-  const std::byte* x;  // [tokens, row_stride]
-  std::size_t row_stride;
-  std::uint32_t tokens;
-  std::uint32_t blocks;  // of a whole row
-  // [tokens]: each row's first term that has not been added yet
-  const Q8Block** next;
+// Which of a group's rows of activations have a second term at each step of the columns: bit t % 64
+// of word t / 64 is row t's.
+struct TermMasks {
+  std::uint64_t (*of_step)[kGroupTokens / 64];  // [steps]
 
-  // Of kTogether rows from `begin` on, which have terms for the 64 blocks of word `word` of the
-  // masks: bit t of by_step[s] is row begin + t's. Returns the steps that any has.
-  std::uint64_t masks(std::uint32_t begin, std::uint32_t count, std::uint32_t word,
-                      std::uint64_t (&by_step)[64]) const {
-    std::uint64_t any = 0;
-    for (std::uint32_t t = 0; t < count; ++t) {
-      by_step[t] = q8_mask(x + (begin + t) * row_stride, blocks)[word];
-      any |= by_step[t];
+  // Rows of `blocks` blocks, row_stride bytes apart.
+  void fill(const std::byte* x, std::size_t row_stride, std::uint32_t tokens,
+            std::uint32_t blocks) const {
+    for (std::uint32_t begin = 0; begin < tokens; begin += 64) {
+      const std::uint32_t count = tokens - begin < 64 ? tokens - begin : 64;
+      for (std::uint32_t word = 0; word < q8_mask_words(blocks); ++word) {
+        std::uint64_t masks[64] = {};
+        std::uint64_t any = 0;
+        for (std::uint32_t t = 0; t < count; ++t) {
+          any |= masks[t] = q8_mask(x + (begin + t) * row_stride, blocks)[word];
+        }
+        if (any != 0) transpose_bits(masks);
+        const std::uint32_t steps = blocks - 64 * word < 64 ? blocks - 64 * word : 64;
+        for (std::uint32_t s = 0; s < steps; ++s) of_step[64 * word + s][begin / 64] = masks[s];
+      }
     }
-    if (any == 0) return 0;
-    for (std::uint32_t t = count; t < 64; ++t) by_step[t] = 0;
-    transpose_bits(by_step);
-    return any;
   }
 };
 
 // Adds the products of the second terms of steps [first, first + steps) to the sums, [tokens,
-// panels * S::kLanes].
+// panels * S::kLanes]. next[t] is the first of row t's terms that has not been added yet.
 template <class S>
 void add_terms(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
-               std::uint32_t first, std::uint32_t steps, const ChunkTerms& terms, float* sums) {
-  const std::size_t record = panels * kernel.record_bytes;
-  for (std::uint32_t begin = 0; begin < terms.tokens; begin += kTogether) {
-    const std::uint32_t count = terms.tokens - begin < kTogether ? terms.tokens - begin : kTogether;
-    const Q8Block** next = terms.next + begin;
-    float* group_sums = sums + std::size_t{begin} * panels * S::kLanes;
-    // A chunk begins and ends anywhere in a word of the masks.
-    for (std::uint32_t word = first / 64; word <= (first + steps - 1) / 64; ++word) {
-      std::uint64_t by_step[64];
-      std::uint64_t left = terms.masks(begin, count, word, by_step);
-      if (64 * word < first) left &= ~std::uint64_t{0} << (first % 64);
-      for (; left != 0; left &= left - 1) {
-        const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(left));
-        const std::uint32_t step = 64 * word + bit - first;
-        if (step >= steps) break;
-        const std::byte* rows[kTogether];
-        float* row_sums[kTogether];
-        std::uint32_t refined = 0;
-        for (std::uint64_t which = by_step[bit]; which != 0; which &= which - 1) {
-          const auto t = static_cast<std::uint32_t>(__builtin_ctzll(which));
-          rows[refined] = reinterpret_cast<const std::byte*>(next[t]++);
-          row_sums[refined] = group_sums + std::size_t{t} * panels * S::kLanes;
-          ++refined;
-        }
-        run_tiles(kernel, panel + step * record, panels, 1, rows, row_sums, refined);
+               std::uint32_t first, std::uint32_t steps, const TermMasks& masks,
+               std::uint32_t tokens, const Q8Block** next, float* sums) {
+  const std::byte* rows[kGroupTokens];
+  float* row_sums[kGroupTokens];
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    std::uint32_t count = 0;
+    for (std::uint32_t begin = 0; begin < tokens; begin += 64) {
+      for (std::uint64_t left = masks.of_step[first + step][begin / 64]; left != 0;
+           left &= left - 1) {
+        const std::uint32_t t = begin + static_cast<std::uint32_t>(__builtin_ctzll(left));
+        rows[count] = reinterpret_cast<const std::byte*>(next[t]++);
+        row_sums[count++] = sums + std::size_t{t} * panels * S::kLanes;
       }
     }
+    if (count == 0) continue;
+    run_tiles(kernel, panel + step * panels * kernel.record_bytes, panels, 1, rows, row_sums,
+              count);
   }
 }
 

@@ -28,79 +28,169 @@ std::uint32_t chunk_steps(const PanelKernel<S>& kernel, std::uint32_t tokens) {
   return steps < granule ? granule : steps / granule * granule;
 }
 
-// `term_sums` is null where there are none.
+// So many rows of activations ahead outputs are fetched: the lines of neighbouring rows are far
+// from each other, so that nothing but this hides the latency of the cache that they are in.
+inline constexpr std::uint32_t kOutputsAhead = 16;
+
+// The sums of `lanes` outputs of every token as they stand in scratch, [tokens, lanes].
+struct PanelSums {
+  const float* blocks;
+  const float* terms;  // null where there are none
+  std::uint32_t lanes;
+
+  template <class S>
+  typename S::F load(const float* bias, std::uint32_t t, std::uint32_t lane,
+                     std::uint32_t count) const {
+    const std::size_t at = std::size_t{t} * lanes + lane;
+    typename S::F s = S::load(blocks + at);
+    if (terms != nullptr) s = S::add(s, S::load(terms + at));
+    if (bias != nullptr) s = S::add(s, S::load_first(bias + lane, count));
+    return s;
+  }
+};
+
+template <class S>
+inline typename S::F activate(Epilogue epilogue, typename S::F gate) {
+  return epilogue == Epilogue::silu_multiply ? silu<S>(gate) : gelu<S>(gate);
+}
+
+// Turns sums of rows [row, row + rows) into outputs. `gate` holds what the epilogue multiplies
+// with, [tokens, sums.lanes], or is null where that comes from the output's place.
 template <class S>
 void finish(const RawProduct& product, std::uint32_t first_token, std::uint32_t tokens,
-            std::uint32_t row, std::uint32_t rows, std::uint32_t panels, const float* sums,
-            const float* term_sums) {
+            std::uint32_t row, std::uint32_t rows, const PanelSums& sums, const float* gate) {
+  const float* bias = product.bias == nullptr ? nullptr : product.bias + row;
   for (std::uint32_t t = 0; t < tokens; ++t) {
+    float* out = product.out + (first_token + t) * product.out_stride + row;
+    if (t + kOutputsAhead < tokens) {
+      const float* ahead = out + kOutputsAhead * product.out_stride;
+      for (std::uint32_t lane = 0; lane < rows; lane += 16) __builtin_prefetch(ahead + lane, 1);
+    }
     for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
       const std::uint32_t count = rows - lane;
-      const std::size_t at = std::size_t{t} * panels * S::kLanes + lane;
-      typename S::F s = S::load(sums + at);
-      if (term_sums != nullptr) s = S::add(s, S::load(term_sums + at));
-      if (product.bias != nullptr) s = S::add(s, S::load_first(product.bias + row + lane, count));
-      float* y = product.out + (first_token + t) * product.out_stride + row + lane;
-      if (product.epilogue == Epilogue::add) {
+      typename S::F s = sums.load<S>(bias, t, lane, count);
+      float* y = out + lane;
+      if (gate != nullptr) {
+        s = S::mul(S::load(gate + std::size_t{t} * sums.lanes + lane), s);
+      } else if (product.epilogue == Epilogue::add) {
         s = S::add(S::load_first(y, count), s);
-      } else if (product.epilogue == Epilogue::silu_multiply) {
-        s = S::mul(silu<S>(S::load_first(y, count)), s);
-      } else if (product.epilogue == Epilogue::gelu_multiply) {
-        s = S::mul(gelu<S>(S::load_first(y, count)), s);
+      } else if (product.epilogue != Epilogue::store) {
+        s = S::mul(activate<S>(product.epilogue, S::load_first(y, count)), s);
       }
       S::store_first(y, s, count);
     }
   }
 }
 
+// Products over panels with a group of rows of activations, at most kGroupTokens.
 template <class S>
-void multiply_panels(const RawProduct& product, const PanelKernel<S>& kernel,
-                     std::uint32_t row_begin, std::uint32_t row_end, const Scratch& scratch) {
-  const std::uint32_t steps = (product.cols + kernel.step_columns - 1) / kernel.step_columns;
-  constexpr std::uint32_t kRows = S::kPanels * S::kLanes;
-  const bool has_terms = product.format == ActivationFormat::q8;
-  const Q8Block* next_terms[kGroupTokens];
-  for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
-    const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
-    const std::uint32_t panels = (rows + S::kLanes - 1) / S::kLanes;
-    const std::size_t stride = panels * kernel.record_bytes;
-    for (std::uint32_t group = 0; group < product.tokens; group += kGroupTokens) {
-      const std::uint32_t tokens =
-          product.tokens - group < kGroupTokens ? product.tokens - group : kGroupTokens;
-      const std::uint32_t chunk = chunk_steps(kernel, tokens);
-      const std::byte* x = product.x + group * product.x_stride;
-      __builtin_memset(scratch.sums, 0, sizeof(float) * tokens * panels * S::kLanes);
-      if (has_terms) {
-        __builtin_memset(scratch.term_sums, 0, sizeof(float) * tokens * panels * S::kLanes);
-        for (std::uint32_t t = 0; t < tokens; ++t) {
-          next_terms[t] = q8_terms(x + t * product.x_stride, steps);
-        }
+class PanelGroup {
+ public:
+  static constexpr std::uint32_t kRows = S::kPanels * S::kLanes;
+
+  PanelGroup(const RawProduct& product, std::uint32_t first_token, const Scratch& scratch)
+      : first_token_(first_token),
+        tokens_(product.tokens - first_token < kGroupTokens ? product.tokens - first_token
+                                                            : kGroupTokens),
+        x_(product.x + first_token * product.x_stride),
+        x_stride_(product.x_stride),
+        has_terms_(product.format == ActivationFormat::q8),
+        masks_{scratch.step_masks},
+        scratch_(scratch) {
+    if (has_terms_) masks_.fill(x_, x_stride_, tokens_, product.cols / kQ8Length);
+  }
+
+  // Up to kRows outputs from `row` on.
+  void run(const RawProduct& product, const PanelKernel<S>& kernel, std::uint32_t row,
+           std::uint32_t rows) const {
+    add_all(product, kernel, row, rows);
+    finish<S>(product, first_token_, tokens_, row, rows, sums_of(rows), nullptr);
+  }
+  void run_gated(const RawProduct& product, const PanelKernel<S>& kernel,
+                 const PanelKernel<S>& gate_kernel, std::uint32_t row, std::uint32_t rows) const {
+    const RawProduct& gate = *product.gate;
+    add_all(gate, gate_kernel, row, rows);
+    const PanelSums sums = sums_of(rows);
+    const float* bias = gate.bias == nullptr ? nullptr : gate.bias + row;
+    for (std::uint32_t t = 0; t < tokens_; ++t) {
+      for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
+        S::store(scratch_.gate + std::size_t{t} * sums.lanes + lane,
+                 activate<S>(product.epilogue, sums.load<S>(bias, t, lane, rows - lane)));
       }
-      for (std::uint32_t first = 0; first < steps;) {
-        // A rest of a few steps goes with the chunk before it.
-        const std::uint32_t left = steps - first;
-        const std::uint32_t count = left < chunk + kSlackSteps ? left : chunk;
-        for (std::uint32_t p = 0; p < panels; ++p) {
-          PanelSource<S> source{
-              product.type, product.cols, {}, tokens <= kFewTokens ? kRows * product.row_bytes : 0};
-          for (std::uint32_t lane = 0; lane < S::kLanes; ++lane) {
-            const std::uint32_t r = row + p * S::kLanes + lane;
-            source.rows[lane] =
-                product.weights + (r < product.rows ? r : product.rows - 1) * product.row_bytes;
-          }
-          kernel.unpack(source, first, count, scratch.panel + p * kernel.record_bytes, stride,
-                        scratch.temporary);
+    }
+    add_all(product, kernel, row, rows);
+    finish<S>(product, first_token_, tokens_, row, rows, sums, scratch_.gate);
+  }
+
+ private:
+  static std::uint32_t panels_of(std::uint32_t rows) { return (rows + S::kLanes - 1) / S::kLanes; }
+  PanelSums sums_of(std::uint32_t rows) const {
+    return {scratch_.sums, has_terms_ ? scratch_.term_sums : nullptr, panels_of(rows) * S::kLanes};
+  }
+
+  // All columns of rows [row, row + rows), chunk after chunk, into the sums.
+  void add_all(const RawProduct& product, const PanelKernel<S>& kernel, std::uint32_t row,
+               std::uint32_t rows) const {
+    const std::uint32_t steps = (product.cols + kernel.step_columns - 1) / kernel.step_columns;
+    const std::uint32_t panels = panels_of(rows);
+    const std::uint32_t chunk = chunk_steps(kernel, tokens_);
+    const Q8Block* next_terms[kGroupTokens];
+    __builtin_memset(scratch_.sums, 0, sizeof(float) * tokens_ * panels * S::kLanes);
+    if (has_terms_) {
+      __builtin_memset(scratch_.term_sums, 0, sizeof(float) * tokens_ * panels * S::kLanes);
+      for (std::uint32_t t = 0; t < tokens_; ++t)
+        next_terms[t] = q8_terms(x_ + t * x_stride_, steps);
+    }
+    for (std::uint32_t first = 0; first < steps;) {
+      // A rest of a few steps goes with the chunk before it.
+      const std::uint32_t left = steps - first;
+      const std::uint32_t count = left < chunk + kSlackSteps ? left : chunk;
+      for (std::uint32_t p = 0; p < panels; ++p) {
+        PanelSource<S> source{product.type, product.cols, {}, kRows * product.row_bytes};
+        for (std::uint32_t lane = 0; lane < S::kLanes; ++lane) {
+          const std::uint32_t r = row + p * S::kLanes + lane;
+          source.rows[lane] =
+              product.weights + (r < product.rows ? r : product.rows - 1) * product.row_bytes;
         }
-        add_chunk(kernel, scratch.panel, panels, first, count, x, product.x_stride, tokens,
-                  scratch.sums);
-        if (has_terms) {
-          const ChunkTerms terms{x, product.x_stride, tokens, steps, next_terms};
-          add_terms(kernel, scratch.panel, panels, first, count, terms, scratch.term_sums);
-        }
-        first += count;
+        kernel.unpack(source, first, count, scratch_.panel + p * kernel.record_bytes,
+                      panels * kernel.record_bytes, scratch_.temporary);
       }
-      finish<S>(product, group, tokens, row, rows, panels, scratch.sums,
-                has_terms ? scratch.term_sums : nullptr);
+      add_chunk(kernel, scratch_.panel, panels, first, count, x_, x_stride_, tokens_,
+                scratch_.sums);
+      if (has_terms_) {
+        add_terms(kernel, scratch_.panel, panels, first, count, masks_, tokens_, next_terms,
+                  scratch_.term_sums);
+      }
+      first += count;
+    }
+  }
+
+  std::uint32_t first_token_;
+  std::uint32_t tokens_;
+  const std::byte* x_;
+  std::size_t x_stride_;
+  bool has_terms_;
+  TermMasks masks_;
+  const Scratch& scratch_;
+};
+
+template <class S>
+using FindKernel = const PanelKernel<S>& (*)(ElementType type, ActivationFormat format);
+
+template <class S>
+void multiply_panels(const RawProduct& product, FindKernel<S> find, std::uint32_t row_begin,
+                     std::uint32_t row_end, const Scratch& scratch) {
+  const PanelKernel<S>& kernel = find(product.type, product.format);
+  constexpr std::uint32_t kRows = PanelGroup<S>::kRows;
+  for (std::uint32_t first = 0; first < product.tokens; first += kGroupTokens) {
+    const PanelGroup<S> group(product, first, scratch);
+    for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
+      const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
+      if (product.gate == nullptr) {
+        group.run(product, kernel, row, rows);
+      } else {
+        group.run_gated(product, kernel, find(product.gate->type, product.gate->format), row, rows);
+      }
     }
   }
 }

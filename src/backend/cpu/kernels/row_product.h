@@ -94,7 +94,7 @@ class RowProduct {
         S::store(sums_ + t * S::kLanes, sums[t]);
         S::store(term_sums_ + t * S::kLanes, sums[kTokens + t]);
       }
-      finish<S>(product_, 0, kTokens, row, rows, 1, sums_, term_sums_);
+      finish<S>(product_, 0, kTokens, row, rows, PanelSums{sums_, term_sums_, S::kLanes}, nullptr);
     }
   }
 

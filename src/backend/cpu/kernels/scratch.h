@@ -31,18 +31,24 @@ struct Scratch {
   static constexpr std::size_t kSumsBytes = kGroupTokens * 32 * sizeof(float);
   // A chunk of 16 weight rows on their way to the panel, f32 at most: [16, columns]
   static constexpr std::size_t kTemporaryBytes = kPanelBytes;
-  static constexpr std::size_t kBytes = kPanelBytes + 2 * kSumsBytes + kTemporaryBytes;
+  static constexpr std::size_t kBytes = kPanelBytes + 3 * kSumsBytes + kTemporaryBytes;
+  // Beside those, for each step of the columns: a bit for each of kGroupTokens
+  static constexpr std::size_t kStepBytes = kGroupTokens / 8;
 
   explicit Scratch(std::byte* p)
       : panel(reinterpret_cast<std::uint8_t*>(p)),
         sums(reinterpret_cast<float*>(p + kPanelBytes)),
         term_sums(reinterpret_cast<float*>(p + kPanelBytes + kSumsBytes)),
-        temporary(p + kPanelBytes + 2 * kSumsBytes) {}
+        gate(reinterpret_cast<float*>(p + kPanelBytes + 2 * kSumsBytes)),
+        temporary(p + kPanelBytes + 3 * kSumsBytes),
+        step_masks(reinterpret_cast<std::uint64_t (*)[kGroupTokens / 64]>(p + kBytes)) {}
 
   std::uint8_t* panel;
   float* sums;
   float* term_sums;
+  float* gate;  // [kGroupTokens, 32]: of a gated product
   std::byte* temporary;
+  std::uint64_t (*step_masks)[kGroupTokens / 64];  // [steps]
 };
 
 }  // namespace

@@ -11,24 +11,36 @@ namespace {
 
 using RawMultiply = void (*)(const RawProduct&, std::uint32_t, std::uint32_t, std::byte*);
 
-template <RawMultiply kMultiply>
+RawProduct raw(const Product& product) {
+  const Matrix& w = *product.weights;
+  return {.type = w.type,
+          .weights = reinterpret_cast<const std::uint8_t*>(w.data.data()),
+          .row_bytes = row_bytes(w.type, w.cols),
+          .rows = w.rows,
+          .cols = w.cols,
+          .bias = product.bias,
+          .format = product.x.format,
+          .x = product.x.data,
+          .x_stride = product.x.row_stride,
+          .tokens = product.x.rows,
+          .out = product.out,
+          .out_stride = product.out_stride,
+          .epilogue = product.epilogue,
+          .gate = nullptr};
+}
+
+template <RawMultiply kMultiply, bool kFusesGates>
 void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
-  const Matrix& w = *product.weights;
-  const RawProduct raw{.type = w.type,
-                       .weights = reinterpret_cast<const std::uint8_t*>(w.data.data()),
-                       .row_bytes = row_bytes(w.type, w.cols),
-                       .rows = w.rows,
-                       .cols = w.cols,
-                       .bias = product.bias,
-                       .format = product.x.format,
-                       .x = product.x.data,
-                       .x_stride = product.x.row_stride,
-                       .tokens = product.x.rows,
-                       .out = product.out,
-                       .out_stride = product.out_stride,
-                       .epilogue = product.epilogue};
-  kMultiply(raw, row_begin, row_end, scratch);
+  RawProduct main = raw(product);
+  if (product.gate == nullptr) return kMultiply(main, row_begin, row_end, scratch);
+  const RawProduct gate = raw(*product.gate);
+  if (kFusesGates && main.tokens > kRowTokens && gate.format == main.format) {
+    main.gate = &gate;
+  } else {
+    kMultiply(gate, row_begin, row_end, scratch);
+  }
+  kMultiply(main, row_begin, row_end, scratch);
 }
 
 std::string describe_scalar(ElementType weights, ActivationFormat format, std::uint32_t) {
@@ -56,7 +68,7 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
                                          : ", panels in the level 2 cache");
 }
 
-constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply>,
+constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, false>,
                           describe_scalar};
 
 #if defined(__x86_64__)
@@ -73,8 +85,8 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
                          "AVX-512 VNNI");
 }
 
-constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply>, describe_avx2};
-constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply>,
+constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, true>, describe_avx2};
+constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply, true>,
                           describe_avx512};
 
 #elif defined(__aarch64__)
@@ -88,8 +100,8 @@ std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std
   return describe_panels(weights, format, rows, false, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
 }
 
-constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply>, describe_neon};
-constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare, multiply<neon_i8mm::multiply>,
+constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, true>, describe_neon};
+constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare, multiply<neon_i8mm::multiply, true>,
                             describe_neon_i8mm};
 
 #endif
@@ -121,7 +133,8 @@ std::size_t prepared_row_bytes(ActivationFormat format, std::uint32_t cols) {
 std::size_t multiply_scratch_bytes(std::uint32_t max_cols) {
   const std::size_t scalar_row =
       std::max((max_cols + 1) * sizeof(float), (max_cols / kQ8Length + 1) * sizeof(Codes));
-  return std::max(Scratch::kBytes, (scalar_row + 63) / 64 * 64);
+  return std::max(Scratch::kBytes + (max_cols / kQ8Length + 1) * Scratch::kStepBytes,
+                  (scalar_row + 63) / 64 * 64);
 }
 
 const Kernels& kernels(Isa isa) {

@@ -182,6 +182,43 @@ TEST_P(EveryIsa, AppliesBiasAndEpilogueAlike) {
   }
 }
 
+// More tokens than a group of panels takes, rows that fill no panel, and second terms.
+TEST_P(EveryIsa, MultipliesByAGateAsByWhatItStores) {
+  constexpr std::uint32_t kRows = 39;
+  constexpr std::uint32_t kCols = 96;
+  constexpr std::uint32_t kTokens = 515;
+  const test::RandomWeights gate_weights(ElementType::q8_0, kRows, kCols, 1);
+  const test::RandomWeights weights(ElementType::q4_0, kRows, kCols, 2);
+  const Matrix gate_matrix = gate_weights.matrix(kRows);
+  const Matrix matrix = weights.matrix(kRows);
+  const auto x = test::random_activations(Kind::normal, kTokens, kCols, 3);
+  const auto bias = test::random_activations(Kind::normal, 1, kRows, 4);
+  const Kernels& isa = kernels(GetParam());
+  const test::Prepared prepared(isa, ActivationFormat::q8, x, kCols, Refinement::most);
+  for (const std::uint32_t tokens : {1U, 2U, 3U, 70U, kTokens}) {
+    for (const auto epilogue : {Epilogue::silu_multiply, Epilogue::gelu_multiply}) {
+      std::vector<float> apart(std::size_t{tokens} * kRows);
+      std::vector<float> together(apart.size());
+      Product gate{.weights = &gate_matrix,
+                   .bias = bias.data(),
+                   .x = prepared.rows(0, tokens),
+                   .out = apart.data(),
+                   .out_stride = kRows};
+      Product product = gate;
+      product.weights = &matrix;
+      product.bias = nullptr;
+      product.epilogue = epilogue;
+      test::run(isa, gate);
+      test::run(isa, product);
+      gate.out = product.out = together.data();
+      product.gate = &gate;
+      test::run(isa, product);
+      ASSERT_EQ(std::memcmp(apart.data(), together.data(), apart.size() * sizeof(float)), 0)
+          << tokens << " tokens, epilogue " << static_cast<int>(epilogue);
+    }
+  }
+}
+
 TEST_P(EveryIsa, GivesTheSameBitsForAnySplitOfTheRows) {
   const test::RandomWeights weights(ElementType::q4_k, 96, 512, 1);
   const Matrix matrix = weights.matrix(96);

@@ -21,8 +21,7 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
     const RowMultiply by_rows = row_kernel(product.type, product.format);
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
   }
-  multiply_panels<Avx2>(product, panel_kernel<Avx2>(product.type, product.format), row_begin,
-                        row_end, Scratch(scratch));
+  multiply_panels<Avx2>(product, panel_kernel<Avx2>, row_begin, row_end, Scratch(scratch));
 }
 
 }  // namespace edgerunner::cpu::avx2

@@ -140,7 +140,8 @@ class FloatRows {
     for (int t = 0; t < kTokens; ++t) {
       for (int p = 0; p < kPanels; ++p) S::store(sums_ + (t * kPanels + p) * S::kLanes, sums[p][t]);
     }
-    finish<S>(product_, 0, kTokens, row, rows, kPanels, sums_, nullptr);
+    finish<S>(product_, 0, kTokens, row, rows, PanelSums{sums_, nullptr, kPanels * S::kLanes},
+              nullptr);
   }
 
   template <bool kWhole>

@@ -27,8 +27,7 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
-  multiply_panels<Neon>(product, kernel_for<Dotprod>(product.type, product.format), row_begin,
-                        row_end, Scratch(scratch));
+  multiply_panels<Neon>(product, kernel_for<Dotprod>, row_begin, row_end, Scratch(scratch));
 }
 
 }  // namespace neon

@@ -89,11 +89,11 @@ struct TermMasks {
 };
 
 // Adds the products of the second terms of steps [first, first + steps) to the sums, [tokens,
-// panels * S::kLanes]. next[t] is the first of row t's terms that has not been added yet.
+// panels * S::kLanes]. `terms` is where the first row's terms stand.
 template <class S>
 void add_terms(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uint32_t panels,
                std::uint32_t first, std::uint32_t steps, const TermMasks& masks,
-               std::uint32_t tokens, const Q8Block** next, float* sums) {
+               std::uint32_t tokens, const std::byte* terms, std::size_t row_stride, float* sums) {
   const std::byte* rows[kGroupTokens];
   float* row_sums[kGroupTokens];
   for (std::uint32_t step = 0; step < steps; ++step) {
@@ -102,7 +102,7 @@ void add_terms(const PanelKernel<S>& kernel, const std::uint8_t* panel, std::uin
       for (std::uint64_t left = masks.of_step[first + step][begin / 64]; left != 0;
            left &= left - 1) {
         const std::uint32_t t = begin + static_cast<std::uint32_t>(__builtin_ctzll(left));
-        rows[count] = reinterpret_cast<const std::byte*>(next[t]++);
+        rows[count] = terms + t * row_stride + (first + step) * sizeof(Q8Block);
         row_sums[count++] = sums + std::size_t{t} * panels * S::kLanes;
       }
     }

@@ -134,12 +134,9 @@ class PanelGroup {
     const std::uint32_t steps = (product.cols + kernel.step_columns - 1) / kernel.step_columns;
     const std::uint32_t panels = panels_of(rows);
     const std::uint32_t chunk = chunk_steps(kernel, tokens_);
-    const Q8Block* next_terms[kGroupTokens];
     __builtin_memset(scratch_.sums, 0, sizeof(float) * tokens_ * panels * S::kLanes);
     if (has_terms_) {
       __builtin_memset(scratch_.term_sums, 0, sizeof(float) * tokens_ * panels * S::kLanes);
-      for (std::uint32_t t = 0; t < tokens_; ++t)
-        next_terms[t] = q8_terms(x_ + t * x_stride_, steps);
     }
     for (std::uint32_t first = 0; first < steps;) {
       // A rest of a few steps goes with the chunk before it.
@@ -158,8 +155,8 @@ class PanelGroup {
       add_chunk(kernel, scratch_.panel, panels, first, count, x_, x_stride_, tokens_,
                 scratch_.sums);
       if (has_terms_) {
-        add_terms(kernel, scratch_.panel, panels, first, count, masks_, tokens_, next_terms,
-                  scratch_.term_sums);
+        add_terms(kernel, scratch_.panel, panels, first, count, masks_, tokens_,
+                  x_ + q8_terms_offset(steps), x_stride_, scratch_.term_sums);
       }
       first += count;
     }

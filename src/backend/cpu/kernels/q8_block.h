@@ -27,10 +27,10 @@ static_assert(sizeof(Q8Block) == 48);
 inline constexpr int kQ8Length = 32;
 inline constexpr float kSmallestMagnitude = 0x1p-118F;
 
-// A prepared row is its blocks, then a second term for some of them:
+// A prepared row is its blocks, then second terms for some of them:
 //   Q8Block       block[n]
 //   std::uint64_t refined[q8_mask_words(n)]  bit b % 64 of word b / 64: block b has a second term
-//   Q8Block       term[up to n]              of those blocks, in ascending order
+//   Q8Block       term[n]                    written where there is one
 // A second term is the block of x[i] - scale * q[i] (one rounding), so that x[i] is about
 // scale * q[i] + term.scale * term.q[i] and the error at most (1/2 + 2^-16) * term.scale, which is
 // scale / 253 or less.
@@ -58,10 +58,11 @@ inline const Q8Block* q8_terms(const std::byte* row, std::uint32_t blocks) {
 template <class Visit>
 inline void for_each_term(const std::byte* row, std::uint32_t blocks, Visit visit) {
   const std::uint64_t* mask = q8_mask(row, blocks);
-  const Q8Block* term = q8_terms(row, blocks);
+  const Q8Block* terms = q8_terms(row, blocks);
   for (std::uint32_t word = 0; word < q8_mask_words(blocks); ++word) {
     for (std::uint64_t bits = mask[word]; bits != 0; bits &= bits - 1) {
-      visit(64 * word + static_cast<std::uint32_t>(__builtin_ctzll(bits)), *term++);
+      const std::uint32_t b = 64 * word + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+      visit(b, terms[b]);
     }
   }
 }

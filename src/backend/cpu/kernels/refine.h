@@ -23,7 +23,7 @@ template <class Refine>
 inline void add_terms(Refinement refinement, std::byte* row, std::uint32_t blocks, Refine refine) {
   const auto* block = reinterpret_cast<const Q8Block*>(row);
   auto* mask = reinterpret_cast<std::uint64_t*>(row + q8_mask_offset(blocks));
-  auto* term = reinterpret_cast<Q8Block*>(row + q8_terms_offset(blocks));
+  auto* terms = reinterpret_cast<Q8Block*>(row + q8_terms_offset(blocks));
   double sum = 0;
   for (std::uint32_t b = 0; b < blocks; ++b) sum += double{block[b].scale} * block[b].scale;
   const double ratio = refinement == Refinement::most ? kMostRatio : kOutlierRatio;
@@ -34,7 +34,7 @@ inline void add_terms(Refinement refinement, std::byte* row, std::uint32_t block
     for (std::uint32_t b = 64 * word; b < end; ++b) {
       if (double{block[b].scale} * block[b].scale > least) {  // never where one is not a number
         bits |= std::uint64_t{1} << (b % 64);
-        refine(b, block[b], *term++);
+        refine(b, block[b], terms[b]);
       }
     }
     mask[word] = bits;

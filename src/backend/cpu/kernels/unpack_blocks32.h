@@ -112,8 +112,7 @@ struct Q8_0Codes {
   static constexpr int kBytes = 34;
   static constexpr BlockScale kScale = BlockScale::half;
   static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
-    S::load_columns4(rows, block + 2, codes);
-    S::load_columns4(rows, block + 18, codes + 4);
+    S::load_columns8(rows, block + 2, codes);
     for (int k = 0; k < 8; ++k) {
       codes[k] = S::bit_xor(codes[k], S::set8(kCodeOffset));
     }

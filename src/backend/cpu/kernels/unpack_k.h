@@ -71,15 +71,12 @@ struct Q4KBlock : Fields<S> {
     for (int j = 0; j < 8; ++j) scales.store(out + j * stride, j);
     for (int pair = 0; pair < 4; ++pair) {
       std::uint8_t* record = out + 2 * pair * stride;
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        I columns[4];
-        S::load_columns4(rows, block + 16 + 32 * pair + 16 * half, columns);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) {
-          S::store_record(record, 4 * half + k, bytes_and(columns[k], 0x0F));
-          S::store_record(record + stride, 4 * half + k, bytes_and(S::shr16(columns[k], 4), 0x0F));
-        }
+      I columns[8];
+      S::load_columns8(rows, block + 16 + 32 * pair, columns);
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) {
+        S::store_record(record, k, bytes_and(columns[k], 0x0F));
+        S::store_record(record + stride, k, bytes_and(S::shr16(columns[k], 4), 0x0F));
       }
     }
   }
@@ -96,26 +93,21 @@ struct Q5KBlock : Fields<S> {
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) scales.store(out + j * stride, j);
     I high[8];  // bit j: of sub-block j
-    S::load_columns4(rows, block + 16, high);
-    S::load_columns4(rows, block + 32, high + 4);
+    S::load_columns8(rows, block + 16, high);
 #pragma GCC unroll 4
     for (int pair = 0; pair < 4; ++pair) {
       std::uint8_t* record = out + 2 * pair * stride;
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        I columns[4];
-        S::load_columns4(rows, block + 48 + 32 * pair + 16 * half, columns);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) {
-          I& bits = high[4 * half + k];  // of this pair in bits 0 and 1
-          S::store_record(
-              record, 4 * half + k,
-              S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x10)));
-          S::store_record(record + stride, 4 * half + k,
-                          S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F),
-                                    bytes_and(S::shl16(bits, 3), 0x10)));
-          bits = S::shr16(bits, 2);
-        }
+      I columns[8];
+      S::load_columns8(rows, block + 48 + 32 * pair, columns);
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) {
+        I& bits = high[k];  // of this pair in bits 0 and 1
+        S::store_record(record, k,
+                        S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x10)));
+        S::store_record(record + stride, k,
+                        S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F),
+                                  bytes_and(S::shl16(bits, 3), 0x10)));
+        bits = S::shr16(bits, 2);
       }
     }
   }
@@ -144,22 +136,20 @@ struct Q6KBlock : Fields<S> {
     const I offset = S::set8(kCodeOffset - 32);
     for (int h = 0; h < 2; ++h) {
       std::uint8_t* record = out + 4 * h * stride;
-      for (int half = 0; half < 2; ++half) {
-        I high[4];
-        S::load_columns4(rows, block + 128 + 32 * h + 16 * half, high);
-        for (int part = 0; part < 2; ++part) {  // low nibbles: sub-block `part`, high: part + 2
-          I columns[4];
-          S::load_columns4(rows, block + 64 * h + 32 * part + 16 * half, columns);
-#pragma GCC unroll 4
-          for (int k = 0; k < 4; ++k) {
-            const I bits = S::shr16(high[k], 2 * part);
-            const I first =
-                S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x30));
-            const I third =
-                S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F), bytes_and(bits, 0x30));
-            S::store_record(record + part * stride, 4 * half + k, S::add8(first, offset));
-            S::store_record(record + (part + 2) * stride, 4 * half + k, S::add8(third, offset));
-          }
+      I high[8];
+      S::load_columns8(rows, block + 128 + 32 * h, high);
+      for (int part = 0; part < 2; ++part) {  // low nibbles: sub-block `part`, high: part + 2
+        I columns[8];
+        S::load_columns8(rows, block + 64 * h + 32 * part, columns);
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; ++k) {
+          const I bits = S::shr16(high[k], 2 * part);
+          const I first =
+              S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x30));
+          const I third =
+              S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F), bytes_and(bits, 0x30));
+          S::store_record(record + part * stride, k, S::add8(first, offset));
+          S::store_record(record + (part + 2) * stride, k, S::add8(third, offset));
         }
       }
     }

@@ -153,6 +153,11 @@ struct Avx2 {
     }
     transpose_within_halves(in, out);
   }
+  // 32 bytes, as eight.
+  static void load_columns8(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+    load_columns4(rows, offset, out);
+    load_columns4(rows, offset + 16, out + 4);
+  }
   // A square of floats: lane l of out[i] is rows[l][i].
   static void transpose(const float* rows, F out[8]) {
     I in[8];

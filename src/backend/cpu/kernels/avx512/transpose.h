@@ -48,6 +48,32 @@ inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, _
   transpose_within_quarters(in, out);
 }
 
+// 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
+inline void load_columns8(const std::uint8_t* const* rows, std::size_t offset, __m512i out[8]) {
+  __m512i low[4];  // half j of low[i] is row 4j + i, of high[i] row 4j + 8 + i
+  __m512i high[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const auto pair = [&](int r) {  // rows r and r + 4
+      const auto row = [&](int n) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[n] + offset));
+      };
+      return _mm512_inserti64x4(_mm512_castsi256_si512(row(r)), row(r + 4), 1);
+    };
+    low[i] = pair(i);
+    high[i] = pair(i + 8);
+  }
+  __m512i a[4];  // quarter 2j + h of a[c] is column 4h + c of rows 4j to 4j + 3
+  __m512i b[4];
+  transpose_within_quarters(low, a);
+  transpose_within_quarters(high, b);
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    out[c] = _mm512_shuffle_i32x4(a[c], b[c], 0x88);
+    out[4 + c] = _mm512_shuffle_i32x4(a[c], b[c], 0xDD);
+  }
+}
+
 // 32 f16 rounded to bfloat16.
 inline __m512i halves_to_bf16(__m512i halves) {
   const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));

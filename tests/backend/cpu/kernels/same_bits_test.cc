@@ -132,8 +132,9 @@ bool same_row(ActivationFormat format, const std::byte* a, const std::byte* b, s
   const std::uint32_t blocks = q8_blocks(cols);
   if (std::memcmp(a, b, q8_terms_offset(blocks)) != 0) return false;
   bool same = true;
-  for_each_term(a, blocks, [&](std::uint32_t block, const Q8Block& term) {
-    same = same && std::memcmp(&term, q8_terms(b, blocks) + block, sizeof term) == 0;
+  for_each_term(a, blocks, [&](std::uint32_t block, const Q8Block&) {
+    const std::size_t at = q8_terms_offset(blocks) + block * sizeof(Q8Block);
+    same = same && std::memcmp(a + at, b + at, sizeof(Q8Block)) == 0;
   });
   return same;
 }

@@ -19,6 +19,36 @@ constexpr std::uint32_t number_of(std::uint64_t packed) {
   return static_cast<std::uint32_t>(packed >> 32);
 }
 
+// What has been taken of a worker's part of a loop, from the front and from the back. Whatever says
+// another loop is of an earlier one, and nothing has been taken yet, or of a later one, and all
+// has. Numbers of loops are cut to their low bits: they are compared within a region only, which
+// has fewer.
+struct Progress {
+  static constexpr int kBits = 21;
+  static constexpr std::uint32_t kMost = (1U << kBits) - 1;
+  static constexpr std::uint32_t kLoops = 1U << (64 - 2 * kBits);
+
+  std::uint32_t loop;
+  std::uint32_t front;
+  std::uint32_t back;
+
+  static Progress unpack(std::uint64_t packed) {
+    return {static_cast<std::uint32_t>(packed >> (2 * kBits)),
+            static_cast<std::uint32_t>(packed >> kBits) & kMost,
+            static_cast<std::uint32_t>(packed) & kMost};
+  }
+  std::uint64_t pack() const {
+    return std::uint64_t{loop % kLoops} << (2 * kBits) | std::uint64_t{front} << kBits | back;
+  }
+  // Of `loop`, a part of `size` indices; false where there is nothing left of it.
+  bool belongs_to(std::uint32_t of, std::uint32_t size) {
+    const std::uint32_t later = (of - loop) % kLoops;
+    if (later >= kLoops / 2) return false;
+    if (later > 0) *this = {of % kLoops, 0, 0};
+    return front + back < size;
+  }
+};
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -32,7 +62,8 @@ void pause() {
 ThreadPool::ThreadPool(int threads)
     : size_(std::max(threads, 1)),
       spins_(size_ <= available_cores() ? kSpins : 0),
-      gate_(pack(0) | kClosed) {
+      gate_(pack(0) | kClosed),
+      taken_(static_cast<std::size_t>(size_)) {
   threads_.reserve(static_cast<std::size_t>(size_) - 1);
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { serve(i); });
 }
@@ -53,6 +84,10 @@ void ThreadPool::start(Entry entry, void* context) {
   entry_ = entry;
   context_ = context;
   first_loop_ = finished_.load(std::memory_order_relaxed);
+  // As of the loop before, so that no number is older than the region.
+  for (Taken& taken : taken_) {
+    taken.packed.store(Progress{first_loop_ - 1, 0, 0}.pack(), std::memory_order_relaxed);
+  }
   const std::uint32_t region = regions_.load(std::memory_order_relaxed) + 1;
   gate_.store(pack(region), std::memory_order_release);
   regions_.store(region, std::memory_order_release);
@@ -99,28 +134,64 @@ void ThreadPool::wait_while(const std::atomic<Loaded>& value, Loaded old) const 
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
-// Takes the next index of a loop; false where there is none left.
-bool ThreadPool::claim(std::uint32_t loop, std::uint32_t count, std::uint32_t& index) {
-  std::uint64_t next = next_.load(std::memory_order_acquire);
+ThreadPool::Part ThreadPool::part_of(int worker, std::uint32_t count) const {
+  const auto threads = static_cast<std::uint64_t>(size_);
+  const auto border = [&](int i) {
+    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(i) * count + threads - 1) /
+                                      threads);
+  };
+  return {border(worker), border(worker + 1)};
+}
+
+ThreadPool::Part ThreadPool::take(std::uint32_t loop, std::uint32_t count, int worker,
+                                  bool by_halves) {
+  const Part part = part_of(worker, count);
+  const std::uint32_t size = part.end - part.begin;
+  std::atomic<std::uint64_t>& packed = taken_[static_cast<std::size_t>(worker)].packed;
+  std::uint64_t before = packed.load(std::memory_order_acquire);
   for (;;) {
-    index = static_cast<std::uint32_t>(next);
-    if (number_of(next) != loop || index >= count) return false;
-    if (next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel,
-                                    std::memory_order_acquire)) {
-      return true;
+    Progress progress = Progress::unpack(before);
+    if (!progress.belongs_to(loop, size)) return {0, 0};
+    const std::uint32_t left = size - progress.front - progress.back;
+    const std::uint32_t begin = part.begin + progress.front;
+    const std::uint32_t length = by_halves ? (left + 1) / 2 : 1;
+    progress.front += length;
+    if (packed.compare_exchange_weak(before, progress.pack(), std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+      return {begin, begin + length};
     }
   }
 }
 
-bool ThreadPool::complete(std::uint32_t count) {
-  return done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count;
+ThreadPool::Part ThreadPool::take_last(std::uint32_t loop, std::uint32_t count, int worker) {
+  const Part part = part_of(worker, count);
+  std::atomic<std::uint64_t>& packed = taken_[static_cast<std::size_t>(worker)].packed;
+  std::uint64_t before = packed.load(std::memory_order_acquire);
+  for (;;) {
+    Progress progress = Progress::unpack(before);
+    if (!progress.belongs_to(loop, part.end - part.begin)) return {0, 0};
+    const std::uint32_t end = part.end - progress.back;
+    ++progress.back;
+    if (packed.compare_exchange_weak(before, progress.pack(), std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+      return {end - 1, end};
+    }
+  }
+}
+
+bool ThreadPool::complete(std::uint32_t indices, std::uint32_t count) {
+  return done_.fetch_add(indices, std::memory_order_acq_rel) + indices == count;
 }
 
 void ThreadPool::open_next(std::uint32_t loop) {
   done_.store(0, std::memory_order_relaxed);
-  next_.store(pack(loop + 1), std::memory_order_release);
   finished_.store(loop + 1, std::memory_order_release);
   finished_.notify_all();
+}
+
+bool ThreadPool::is_finished(std::uint32_t loop) const {
+  const std::uint32_t finished = finished_.load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(finished - loop) > 0;
 }
 
 void ThreadPool::wait_for(std::uint32_t loop) const {

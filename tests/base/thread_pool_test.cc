@@ -43,6 +43,37 @@ TEST(ThreadPool, SharesALoopOutWithoutGapsOrRepeats) {
   }
 }
 
+TEST(ThreadPool, SharesALoopOutInRangesWithoutGapsOrRepeats) {
+  for (const int threads : kThreadCounts) {
+    ThreadPool pool(threads);
+    std::vector<int> calls(1000);
+    int ends = 0;
+    pool.run([&](ThreadPool::Worker& worker) {
+      for (const std::uint32_t count : {1000U, 0U, 1U, 7U}) {
+        worker.for_ranges(
+            count,
+            [&](std::uint32_t begin, std::uint32_t end) {
+              EXPECT_LT(begin, end);
+              for (std::uint32_t i = begin; i < end; ++i) ++calls[i];
+            },
+            [] {}, [&] { ++ends; });
+      }
+    });
+    EXPECT_EQ(ends, 3);
+    EXPECT_EQ(calls[0], 3);
+    EXPECT_EQ(calls[6], 2);
+    for (std::size_t i = 7; i < calls.size(); ++i) ASSERT_EQ(calls[i], 1) << i;
+  }
+}
+
+TEST(ThreadPool, WorkersBeginAtThePartsThatTheirIndicesSay) {
+  ThreadPool pool(2);
+  pool.run([](ThreadPool::Worker& worker) {
+    EXPECT_EQ(worker.first_of(10), worker.index() == 0 ? 0U : 5U);
+    EXPECT_EQ(worker.first_of(1), worker.index() == 0 ? 0U : 1U);
+  });
+}
+
 // Plain memory, so that the thread sanitizer sees whether the loops order it.
 TEST(ThreadPool, ALoopSeesWhatTheOneBeforeItWrote) {
   constexpr int kLoops = 10'000;

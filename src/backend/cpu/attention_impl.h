@@ -15,12 +15,18 @@ namespace {
 constexpr std::uint32_t kRowBlock = 6;       // rows of a register tile; see Simd::kPanelVectors
 constexpr float kLowest = -3.402823466e38F;  // below every score, and finite: x - x must be 0
 
+// Whether B comes from the cache of keys and values itself, from memory that is, rather than from a
+// page that many rows share and that was converted for them.
+template <class B>
+inline constexpr bool kReadsCache = sizeof(B) < sizeof(float);
+
 // C[rows, columns] = (scale ? C * scale[row] : 0) + A[rows, begin..end) B[begin..end, columns],
-// each element one chain of multiply-adds in ascending order.
+// each element one chain of multiply-adds in ascending order. What stands `ahead` bytes from B is
+// fetched on the way.
 template <int kRows, int kVectors, class B>
 void multiply_block(const float* a, std::size_t a_stride, const B* b, std::size_t b_stride,
-                    std::uint32_t begin, std::uint32_t end, const float* scale, float* c,
-                    std::size_t c_stride) {
+                    std::ptrdiff_t ahead, std::uint32_t begin, std::uint32_t end,
+                    const float* scale, float* c, std::size_t c_stride) {
   typename Simd::Vector sums[kRows][kVectors];
   EDGERUNNER_UNROLL
   for (int r = 0; r < kRows; ++r) {
@@ -35,6 +41,11 @@ void multiply_block(const float* a, std::size_t a_stride, const B* b, std::size_
     typename Simd::Vector shared[kVectors];
     EDGERUNNER_UNROLL
     for (int v = 0; v < kVectors; ++v) shared[v] = Simd::load(b + k * b_stride + v * Simd::kLanes);
+    if constexpr (kReadsCache<B>) {
+      constexpr int kBytes = kVectors * Simd::kLanes * static_cast<int>(sizeof(B));
+      const auto* next = reinterpret_cast<const std::byte*>(b + k * b_stride) + ahead;
+      for (int line = 0; line < kBytes; line += 64) __builtin_prefetch(next + line, 0, 2);
+    }
     EDGERUNNER_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const typename Simd::Vector factor = Simd::broadcast(a[r * a_stride + k]);
@@ -52,8 +63,8 @@ void multiply_block(const float* a, std::size_t a_stride, const B* b, std::size_
 }
 
 template <class B>
-using BlockProduct = void (*)(const float*, std::size_t, const B*, std::size_t, std::uint32_t,
-                              std::uint32_t, const float*, float*, std::size_t);
+using BlockProduct = void (*)(const float*, std::size_t, const B*, std::size_t, std::ptrdiff_t,
+                              std::uint32_t, std::uint32_t, const float*, float*, std::size_t);
 
 template <class B, int kVectors>
 constexpr BlockProduct<B> kProductsByRows[kRowBlock] = {
@@ -63,16 +74,16 @@ constexpr BlockProduct<B> kProductsByRows[kRowBlock] = {
 // The product over any number of columns, a multiple of the lanes, panel by panel.
 template <class B>
 void multiply(std::uint32_t rows, std::uint32_t columns, const float* a, std::size_t a_stride,
-              const B* b, std::size_t b_stride, std::uint32_t begin, std::uint32_t end,
-              const float* scale, float* c, std::size_t c_stride) {
+              const B* b, std::size_t b_stride, std::ptrdiff_t ahead, std::uint32_t begin,
+              std::uint32_t end, const float* scale, float* c, std::size_t c_stride) {
   constexpr std::uint32_t kPanel = Simd::kPanelVectors * Simd::kLanes;
   std::uint32_t column = 0;
   for (; column + kPanel <= columns; column += kPanel) {
-    kProductsByRows<B, Simd::kPanelVectors>[rows - 1](a, a_stride, b + column, b_stride, begin, end,
-                                                      scale, c + column, c_stride);
+    kProductsByRows<B, Simd::kPanelVectors>[rows - 1](a, a_stride, b + column, b_stride, ahead,
+                                                      begin, end, scale, c + column, c_stride);
   }
   for (; column < columns; column += Simd::kLanes) {
-    kProductsByRows<B, 1>[rows - 1](a, a_stride, b + column, b_stride, begin, end, scale,
+    kProductsByRows<B, 1>[rows - 1](a, a_stride, b + column, b_stride, ahead, begin, end, scale,
                                     c + column, c_stride);
   }
 }
@@ -101,6 +112,7 @@ struct PageView {
   const float* key_scales;    // [kPageTokens]
   const B* values;            // [kPageTokens, value_stride]
   const float* value_scales;  // [kPageTokens]
+  std::ptrdiff_t ahead;       // bytes from here to the page that will be read next, or 0
 };
 
 // Turns a row's scores, [columns] with `columns` a multiple of 16, into weights relative to the
@@ -195,7 +207,7 @@ void attend_page(const AttentionTile& tile, std::uint32_t page, std::uint32_t ro
 
   const std::uint32_t columns = (end + WideSum::kLanes - 1) / WideSum::kLanes * WideSum::kLanes;
   multiply(rows, columns, tile.queries + std::size_t{row} * head_dim, head_dim, view.keys,
-           kPageTokens, 0, head_dim, nullptr, scratch.scores, kPageTokens);
+           kPageTokens, view.ahead, 0, head_dim, nullptr, scratch.scores, kPageTokens);
   float factors[kRowBlock];
   for (std::uint32_t r = 0; r < rows; ++r) {
     factors[r] = weigh(scratch.scores + r * kPageTokens, columns, visible[r], tile.cap,
@@ -203,18 +215,19 @@ void attend_page(const AttentionTile& tile, std::uint32_t page, std::uint32_t ro
                        scratch.sums + std::size_t{row + r} * WideSum::kLanes);
   }
   multiply(rows, tile.layout.value_stride(), scratch.scores, kPageTokens, view.values,
-           tile.layout.value_stride(), begin, end, factors,
+           tile.layout.value_stride(), view.ahead, begin, end, factors,
            records + std::size_t{row} * record + kRecordHeader, record);
 }
 
 template <class B>
-PageView<B> view_of(const std::byte* block, const KvHeadLayout& layout) {
+PageView<B> view_of(const std::byte* block, const KvHeadLayout& layout, std::ptrdiff_t ahead) {
   const auto scales = [&](std::size_t at) {
     return layout.precision == KvPrecision::q8 ? reinterpret_cast<const float*>(block + at)
                                                : nullptr;
   };
   return {reinterpret_cast<const B*>(block), scales(layout.key_scales()),
-          reinterpret_cast<const B*>(block + layout.values()), scales(layout.value_scales())};
+          reinterpret_cast<const B*>(block + layout.values()), scales(layout.value_scales()),
+          ahead};
 }
 
 template <class B>
@@ -233,7 +246,9 @@ void attend_split(const AttentionTile& tile, std::uint32_t split, float* records
   if (end_page > tile.end_page()) end_page = tile.end_page();
   for (; page < end_page; ++page) {
     const std::byte* block = tile.cache + tile.pages[page] * tile.page_stride;
-    const PageView<B> view = view_of<B>(block, tile.layout);
+    const std::byte* next =
+        page + 1 < end_page ? tile.cache + tile.pages[page + 1] * tile.page_stride : tile.next;
+    const PageView<B> view = view_of<B>(block, tile.layout, next == nullptr ? 0 : next - block);
     const auto attend_rows = [&](const auto& pages) {
       for (std::uint32_t row = 0; row < rows; row += kRowBlock) {
         attend_page(tile, page, row, rows - row < kRowBlock ? rows - row : kRowBlock, pages,
@@ -245,7 +260,7 @@ void attend_split(const AttentionTile& tile, std::uint32_t split, float* records
       convert(view.keys, std::size_t{tile.layout.head_dim} * kPageTokens, scratch.keys);
       convert(view.values, std::size_t{tile.layout.value_stride()} * kPageTokens, scratch.values);
       attend_rows(
-          PageView<float>{scratch.keys, view.key_scales, scratch.values, view.value_scales});
+          PageView<float>{scratch.keys, view.key_scales, scratch.values, view.value_scales, 0});
     } else {
       attend_rows(view);
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -147,8 +148,12 @@ void ForwardPass::attend_splits(std::size_t layer, const Preparation& next) {
     const PlanSplit& part = rows_->splits[unit / shape.kv_heads];
     const PlanTile& place = rows_->tiles[part.tile];
     const std::uint32_t kv_head = unit % shape.kv_heads;
-    const AttentionTile work = tile(layer, kv_head, place);
+    AttentionTile work = tile(layer, kv_head, place);
     if (part.split < work.first_split()) return;
+    if (kv_head + 1 < shape.kv_heads) {
+      const std::uint32_t page = std::max(part.split * kSplitPages, work.first_page());
+      work.next = context_.cache.block(layer, kv_head + 1, place.pages[page]);
+    }
     if (stores && part.split + 1 == work.end_split()) {
       store_unit(layer, context_.plan.stores()[part.tile], kv_head);
     }

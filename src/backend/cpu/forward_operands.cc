@@ -25,6 +25,9 @@ Preparation ForwardPass::preparation(const float* rows, std::uint32_t cols,
     const ActivationFormat format = activation_format(matrix->type, context_.precision);
     result.formats[static_cast<std::size_t>(format)] = true;
   }
+  if (readers.size() <= result.readers.weights.size()) {
+    std::copy(readers.begin(), readers.end(), result.readers.weights.begin());
+  }
   return result;
 }
 
@@ -32,7 +35,7 @@ Preparation ForwardPass::layer_operand(std::size_t layer) const {
   Preparation result;
   if (layer < spec_.layers.size()) {
     const AttentionWeights& w = weights_.layers[layer].attention;
-    result = preparation(space_.x, spec_.dim, {&w.q, &w.k, &w.v}, Operation::attention_norm);
+    result = preparation(space_.x, spec_.dim, {&w.k, &w.v, &w.q}, Operation::attention_norm);
     result.norm = w.norm;
     result.norm_bias = w.norm_bias;
   } else {
@@ -57,6 +60,7 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
                         Operation::ffn_norm);
   result.norm = w.norm;
   result.norm_bias = w.norm_bias;
+  result.readers.chained = mixture.count == 0;
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/kernels/scratch.h"
 #include "tensor/dequantize.h"
 
 namespace edgerunner::cpu {
@@ -71,7 +72,9 @@ void ForwardPass::attention(std::size_t layer) {
   const Product kv_and_q[] = {product(w.k, w.k_bias, space_.k, Epilogue::store),
                               product(w.v, w.v_bias, space_.v, Epilogue::store),
                               product(w.q, w.q_bias, space_.q, Epilogue::store)};
-  multiply({kv_and_q, narrows ? 2U : 3U}, Operation::qkv, {});
+  Preparation output;  // not prepared yet: the operand is what attention will write
+  output.readers.weights = {&w.o};
+  multiply({kv_and_q, narrows ? 2U : 3U}, Operation::qkv, output);
   norm_whole_rows(w.k_norm, shape, shape.kv_heads, space_.k);
   if (narrows || !stores_as_it_attends()) store(layer);
   if (narrows) {
@@ -210,29 +213,70 @@ std::uint32_t ForwardPass::product_share(std::uint32_t rows, std::uint32_t count
   return std::max(1U, tiles_of(rows) * count / (threads * kSharesPerThread)) * kRowTile;
 }
 
+std::uint32_t ForwardPass::unit_tiles() const {
+  // Pairs, where two share what a kernel loads of the activations.
+  return rows_->rows <= kRowTokens ? 1 : 2;
+}
+
 void ForwardPass::multiply(std::span<const Product> products, Operation operation,
                            const Preparation& next) {
   std::uint32_t tiles = 0;
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
-  // Pairs of tiles: two share what a kernel loads of the activations.
-  const std::uint32_t share_tiles =
-      rows_->rows >= kManyRows ? 2U : std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
+  const bool few = rows_->rows <= kFewTokens;
+  const std::uint32_t share_tiles = few ? unit_tiles()
+                                    : rows_->rows >= kManyRows
+                                        ? 2U
+                                        : std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
+  const auto shares_in = [&](const Product& p) {
+    return shares_of(tiles_of(p.weights->rows), share_tiles);
+  };
   std::uint32_t shares = 0;
-  for (const Product& p : products) shares += shares_of(tiles_of(p.weights->rows), share_tiles);
-  loop_then_prepare(shares, operation, next, [&](std::uint32_t share) {
+  for (const Product& p : products) shares += shares_in(p);
+  const auto run = [&](std::uint32_t begin, std::uint32_t end) {
+    constexpr auto kRows = kRowTile;
     for (const Product& p : products) {
-      const std::uint32_t count = shares_of(tiles_of(p.weights->rows), share_tiles);
-      if (share >= count) {
-        share -= count;
-        continue;
+      const std::uint32_t count = shares_in(p);
+      if (begin < count) {
+        context_.kernels.multiply(
+            p, begin * share_tiles * kRows,
+            std::min(std::min(end, count) * share_tiles * kRows, p.weights->rows), own_.multiply);
       }
-      const std::uint32_t begin = share * share_tiles * kRowTile;
-      context_.kernels.multiply(p, begin, std::min(begin + share_tiles * kRowTile, p.weights->rows),
-                                own_.multiply);
-      return;
+      if (end <= count) return;
+      begin = begin > count ? begin - count : 0;
+      end -= count;
     }
-  });
+  };
+  if (few) {
+    ranges_then_prepare(shares, operation, next, run);
+  } else {
+    loop_then_prepare(shares, operation, next, [&](std::uint32_t share) { run(share, share + 1); });
+  }
+}
+
+void ForwardPass::fetch(const Upcoming& next, std::size_t bytes) const {
+  if (rows_->rows > kFewTokens || next.weights[0] == nullptr) return;
+  const std::uint32_t unit = unit_tiles();
+  std::uint32_t units = 0;
+  for (const Matrix* weights : next.weights) {
+    if (weights == nullptr) break;
+    units += shares_of(tiles_of(weights->rows), unit);
+    if (next.chained) break;
+  }
+  std::uint32_t first = worker_.first_of(units);
+  for (const Matrix* weights : next.weights) {
+    if (weights == nullptr) break;
+    const std::uint32_t count = shares_of(tiles_of(weights->rows), unit);
+    if (first < count) {
+      const std::size_t at =
+          std::size_t{first} * unit * kRowTile * row_bytes(weights->type, weights->cols);
+      const std::size_t end = std::min(at + bytes, weights->data.size());
+      for (std::size_t i = at; i < end; i += 64) __builtin_prefetch(&weights->data[i], 0, 2);
+      if (!next.chained) return;
+    } else {
+      first -= count;
+    }
+  }
 }
 
 }  // namespace edgerunner::cpu

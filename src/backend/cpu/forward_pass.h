@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -32,6 +33,12 @@ struct PassContext {
   OperationTimes* times;    // null: not measured
 };
 
+// The weights of the next products, in the order in which they are shared out.
+struct Upcoming {
+  std::array<const Matrix*, 3> weights{};  // null where there are fewer
+  bool chained = false;                    // each share reads the same rows of all: gate and up
+};
+
 // Rows of floats that become the operand of products, normed first where a norm is given.
 struct Preparation {
   const float* rows = nullptr;  // [rows, cols]; null: there is nothing to prepare
@@ -43,6 +50,7 @@ struct Preparation {
   Refinement refinement = Refinement::outliers;
   std::span<const std::uint32_t> sources;  // where given, row i is made of row sources[i]
   Operation operation = Operation::other;
+  Upcoming readers;
 };
 
 // One thread's walk through a forward pass. All threads make the same calls in the same order, and
@@ -115,23 +123,47 @@ class ForwardPass {
   void norm_row(const float* row, std::span<const float> norm, std::span<const float> bias,
                 float* out) const;
 
-  // A loop of `operation`, then the preparation of what the next product reads, if anything: at the
-  // loop's end where that is short, else as a loop of its own.
-  template <class Body>
-  void loop_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
-                         Body&& body) {
+  // A loop of `operation`, run by loop(end), then the preparation of what the next product reads,
+  // if anything: at the loop's end where that is short, else as a loop of its own.
+  template <class Loop>
+  void run_then_prepare(Operation operation, const Preparation& next, const Loop& loop) {
     if (is_short(next)) {
-      worker_.for_each(count, body, [&] {
+      loop([&] {
+        fetch(next.readers, kFetchedBeforePreparing);
         for (std::uint32_t row = 0; row < rows_->rows; ++row) prepare_row(next, row);
       });
       lap(operation);
       return;
     }
-    worker_.for_each(count, body);
+    loop([] {});
     lap(operation);
     if (next.rows != nullptr) prepare(next);
   }
+  template <class Body>
+  void loop_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
+                         const Body& body) {
+    run_then_prepare(operation, next, [&](const auto& end) {
+      worker_.for_each(
+          count, body, [&] { fetch(next.readers, kFetchedWaiting); }, end);
+    });
+  }
+  // The same over ranges: body(begin, end).
+  template <class Body>
+  void ranges_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
+                           const Body& body) {
+    run_then_prepare(operation, next, [&](const auto& end) {
+      worker_.for_ranges(
+          count, body, [&] { fetch(next.readers, kFetchedWaiting); }, end);
+    });
+  }
   bool is_short(const Preparation& wanted) const;
+
+  // What a thread fetches into its level 2 cache of the weights that it will read next: while it
+  // waits, a few microseconds' worth; before it prepares their operand while the others wait, no
+  // more than a core can wait for at once.
+  static constexpr std::size_t kFetchedWaiting = 32768;
+  static constexpr std::size_t kFetchedBeforePreparing = 2048;
+  void fetch(const Upcoming& next, std::size_t bytes) const;
 
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
@@ -139,6 +171,8 @@ class ForwardPass {
   Product gated_product(const Product& gate, const Matrix& up, const Vector& bias) const;
   // Products that read the prepared operand, side by side. Then prepares the next one, if any.
   void multiply(std::span<const Product> products, Operation operation, const Preparation& next);
+  // Tiles of kRowTile weight rows that are shared out together where rows are few.
+  std::uint32_t unit_tiles() const;
   // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
   // of `rows` rows are shared out.
   std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;

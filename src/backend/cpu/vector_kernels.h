@@ -47,6 +47,7 @@ struct AttentionTile {
   const std::byte* cache = nullptr;      // this layer's and head's block in page 0 of the pool
   std::size_t page_stride = 0;           // bytes from a page to the next
   const std::uint32_t* pages = nullptr;  // of the sequence
+  const std::byte* next = nullptr;  // the block that this thread is likely to read next, if any
   KvHeadLayout layout;
 
   std::uint32_t rows() const { return tokens * heads; }

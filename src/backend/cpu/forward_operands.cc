@@ -52,7 +52,9 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
   const MixtureSpec& mixture = spec_.layers[layer].mixture;
   const MixtureWeights& m = w.mixture;
   Preparation result =
-      mixture.count == 0 ? preparation(space_.x, spec_.dim, {&w.gate, &w.up}, Operation::ffn_norm)
+      w.gate.empty() && mixture.count == 0
+          ? preparation(space_.x, spec_.dim, {&w.up}, Operation::ffn_norm)
+      : mixture.count == 0 ? preparation(space_.x, spec_.dim, {&w.gate, &w.up}, Operation::ffn_norm)
       : mixture.shared_ffn_dim == 0
           ? preparation(space_.x, spec_.dim, {&m.router}, Operation::ffn_norm)
           : preparation(space_.x, spec_.dim,
@@ -60,7 +62,7 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
                         Operation::ffn_norm);
   result.norm = w.norm;
   result.norm_bias = w.norm_bias;
-  result.readers.chained = mixture.count == 0;
+  result.readers.chained = !w.gate.empty();
   return result;
 }
 

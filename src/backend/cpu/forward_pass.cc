@@ -224,10 +224,10 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
   const bool few = rows_->rows <= kFewTokens;
-  const std::uint32_t share_tiles = few ? unit_tiles()
-                                    : rows_->rows >= kManyRows
-                                        ? 2U
-                                        : std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
+  const std::uint32_t share_tiles =
+      few                        ? unit_tiles()
+      : rows_->rows >= kManyRows ? 2U
+                                 : std::max(2U, tiles / (threads * kSharesPerThread) / 2 * 2);
   const auto shares_in = [&](const Product& p) {
     return shares_of(tiles_of(p.weights->rows), share_tiles);
   };

@@ -145,29 +145,25 @@ struct UnitOf<ElementType::q4_1> : Unit4<true> {};
 
 template <>
 struct UnitOf<ElementType::q4_k> : NibbleUnit {
-  static constexpr int kHeaderBytes = 16;
+  static constexpr int kHeaderBytes = 16;  // four scales, four minima, d and dmin; four unused
   __device__ static const std::uint8_t* code(const std::uint8_t* seg, int, int at, int piece) {
     return seg + at / 2 + 16 * piece;
   }
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
                                 bool used) {
-    copy_16(to, seg + (used ? 128 * n + at / 256 * 16 : 0), used);
+    copy_8(to, seg + (used ? 128 * n + at / 128 * 8 : 0), used);
+    copy_4(to + 8, seg + (used ? 144 * n + at / 256 * 4 : 0), used);
   }
   __device__ static int first(int c) { return 8 * c; }
   __device__ static int second(int c) { return 32 + 8 * c; }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
-                                 int group, int c, int half, std::uint32_t (&out)[8]) {
+                                 int group, int c, int, std::uint32_t (&out)[8]) {
     const uint2 q = eight(codes, row, group, 8 * c);
     const uint4 h = *reinterpret_cast<const uint4*>(headers + row * kHeaderBytes);
     // The group's two sub-blocks have neighbouring bytes of scales and minima.
-    const int shift = 16 * group;
-    const std::uint32_t a = h.y >> shift;
-    const std::uint32_t b = h.z >> shift;
-    const std::uint32_t d = h.w >> shift;
-    const std::uint32_t scale = half == 0 ? a & 0x3F3FU : (d & 0x0F0FU) | ((a >> 2) & 0x3030U);
-    const std::uint32_t minimum =
-        half == 0 ? b & 0x3F3FU : ((d >> 4) & 0x0F0FU) | ((b >> 2) & 0x3030U);
-    const float2 dm = __half22float2(as_half2(h.x));
+    const std::uint32_t scale = h.x >> (16 * group);
+    const std::uint32_t minimum = h.y >> (16 * group);
+    const float2 dm = __half22float2(as_half2(h.z));
     const auto scaled_by = [](float by, std::uint32_t x) {
       return __float2half2_rn(by * static_cast<float>(x & 0xFFU));
     };
@@ -384,8 +380,8 @@ __global__ void __launch_bounds__(kThreads, 1) rows_kernel(const __grid_constant
     for (int t = 0; t < 2; ++t) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Unit::weights(codes, headers, side * 32 + t * 16 + h * 8 + r, group, c,
-                      T == ElementType::q6_k ? block_half : block_half & 1, a[t][h]);
+        Unit::weights(codes, headers, side * 32 + t * 16 + h * 8 + r, group, c, block_half,
+                      a[t][h]);
       }
     }
 #pragma unroll

@@ -2,11 +2,18 @@
 #include <cuda_fp16.h>
 
 #include "backend/cuda/repack.h"
+#include "backend/cuda/unpack.cuh"
 
 namespace edgerunner::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+
+// Byte i of what a block's packed 6-bit scales and minima become (segment.h).
+__device__ std::uint8_t unpacked_scale(const std::uint8_t* packed, std::uint32_t i) {
+  const int j = static_cast<int>(4 * (i >> 3) + (i & 3));
+  return static_cast<std::uint8_t>((i & 4) == 0 ? k_scale(packed, j) : k_minimum(packed, j));
+}
 
 // A thread an output byte. The copy is made once, at load, and runs at the speed of the link that
 // feeds it.
@@ -15,7 +22,7 @@ __global__ void repack_kernel(Layout l, std::uint32_t cols, const std::uint8_t* 
   const std::uint32_t at = blockIdx.x * kThreads + threadIdx.x;
   if (at >= row_bytes) return;
   const std::size_t row = blockIdx.y;
-  const std::uint32_t full = l.segment_elements / l.block_length * l.block_bytes;
+  const std::uint32_t full = segment_bytes(l);
   const std::uint32_t segment = at / full;
   const std::uint32_t rest = cols - segment * l.segment_elements;
   const std::uint32_t n = (rest < l.segment_elements ? rest : l.segment_elements) / l.block_length;
@@ -27,7 +34,10 @@ __global__ void repack_kernel(Layout l, std::uint32_t cols, const std::uint8_t* 
       const std::size_t block =
           static_cast<std::size_t>(segment) * (l.segment_elements / l.block_length) + inside / size;
       const std::size_t source_row = row * (cols / l.block_length) * l.block_bytes;
-      byte = from[source_row + block * l.block_bytes + l.fields[f].offset + inside % size];
+      const std::uint8_t* const field =
+          from + source_row + block * l.block_bytes + l.fields[f].offset;
+      byte =
+          l.fields[f].packed_scales ? unpacked_scale(field, inside % size) : field[inside % size];
       break;
     }
     inside -= n * size;

@@ -12,17 +12,20 @@ namespace edgerunner::cuda {
 // elements (the last may be shorter); a segment holds the same bits as the file's blocks, with the
 // fields of the blocks gathered into arrays, one after another in the order of Layout::fields:
 //     Q8_0, n blocks: n * 32 bytes of codes, then n * 2 bytes of scales.
-// So codes are read 16 bytes at a time, neighbouring lanes reading neighbouring bytes, and a
-// segment is one contiguous piece that a bulk copy brings into shared memory. Segments and rows
-// begin at multiples of 16 bytes.
+// The 6-bit scales and minima of Q4_K and Q5_K become bytes, since unpacking them would take as
+// long as multiplying the codes; of each half block four scales, then four minima. So codes are
+// read 16 bytes at a time, neighbouring lanes reading neighbouring bytes, and a segment is one
+// contiguous piece that a bulk copy brings into shared memory. Segments and rows begin at multiples
+// of 16 bytes.
 struct Field {
   std::uint8_t offset = 0;  // in the file's block
-  std::uint8_t size = 0;
+  std::uint8_t size = 0;    // in device memory
+  bool packed_scales = false;
 };
 
 struct Layout {
-  std::uint32_t block_length = 0;  // elements
-  std::uint32_t block_bytes = 0;
+  std::uint32_t block_length = 0;      // elements
+  std::uint32_t block_bytes = 0;       // in the file
   std::uint32_t segment_elements = 0;  // a multiple of block_length; about 2 KiB
   std::uint32_t field_count = 0;
   std::array<Field, 4> fields{};
@@ -52,10 +55,10 @@ constexpr Layout layout(ElementType type) {
       return {256, 84, 4096, 3, {{{16, 64}, {0, 16}, {80, 4}}}};
     case ElementType::q3_k:  // qs, hmask, scales, d
       return {256, 110, 4096, 4, {{{32, 64}, {0, 32}, {96, 12}, {108, 2}}}};
-    case ElementType::q4_k:  // qs, (d, dmin, scales)
-      return {256, 144, 4096, 2, {{{16, 128}, {0, 16}}}};
-    case ElementType::q5_k:  // qs, qh, (d, dmin, scales)
-      return {256, 176, 2048, 3, {{{48, 128}, {16, 32}, {0, 16}}}};
+    case ElementType::q4_k:  // qs, scales, (d, dmin)
+      return {256, 144, 4096, 3, {{{16, 128}, {4, 16, true}, {0, 4}}}};
+    case ElementType::q5_k:  // qs, qh, scales, (d, dmin)
+      return {256, 176, 2048, 4, {{{48, 128}, {16, 32}, {4, 16, true}, {0, 4}}}};
     case ElementType::q6_k:  // ql, qh, scales, d
       return {256, 210, 2048, 4, {{{0, 128}, {128, 64}, {192, 16}, {208, 2}}}};
     case ElementType::iq4_xs:  // qs, (d, scales_h, scales_l)
@@ -67,14 +70,19 @@ constexpr Layout layout(ElementType type) {
 
 constexpr std::uint32_t round_up_16(std::uint32_t bytes) { return (bytes + 15U) & ~15U; }
 
-// Bytes of a whole segment, and of a row of `cols` elements.
+// Bytes of a block's fields in device memory, of a whole segment, and of a row of `cols` elements.
+constexpr std::uint32_t device_block_bytes(const Layout& l) {
+  std::uint32_t bytes = 0;
+  for (const Field& field : l.fields) bytes += field.size;
+  return bytes;
+}
 constexpr std::uint32_t segment_bytes(const Layout& l) {
-  return l.segment_elements / l.block_length * l.block_bytes;
+  return l.segment_elements / l.block_length * device_block_bytes(l);
 }
 constexpr std::uint32_t device_row_bytes(const Layout& l, std::uint32_t cols) {
   const std::uint32_t rest = cols % l.segment_elements;
   return cols / l.segment_elements * segment_bytes(l) +
-         round_up_16(rest / l.block_length * l.block_bytes);
+         round_up_16(rest / l.block_length * device_block_bytes(l));
 }
 
 // A weight matrix in device memory, y[rows] = W[rows, cols] x[cols]. Passed to kernels by value.

@@ -135,9 +135,10 @@ __global__ void dequantize_fast_kernel(DeviceMatrix w, std::uint32_t first, __ha
     const uint4 q = *reinterpret_cast<const uint4*>(seg + 128 * b + 32 * (j >> 1) + (at & 16));
     codes = {(q.x >> shift) & 0x0F0F0F0FU, (q.y >> shift) & 0x0F0F0F0FU,
              (q.z >> shift) & 0x0F0F0F0FU, (q.w >> shift) & 0x0F0F0F0FU};
-    const std::uint8_t* const header = seg + 128 * n + 16 * b;
-    scale = half_at(header) * static_cast<float>(k_scale(header + 4, j));
-    offset = -half_at(header + 2) * static_cast<float>(k_minimum(header + 4, j));
+    const std::uint8_t* const scales = seg + 128 * n + 16 * b;
+    const std::uint8_t* const dm = seg + 144 * n + 4 * b;
+    scale = half_at(dm) * static_cast<float>(scales[k_scale_at(j)]);
+    offset = -half_at(dm + 2) * static_cast<float>(scales[k_minimum_at(j)]);
   } else {
     static_assert(T == ElementType::q6_k);
     const std::uint32_t b = at / 256;

@@ -41,12 +41,16 @@ __device__ inline float mxfp4_half_scale(std::uint32_t e) {
   if (e == 255) return __uint_as_float(0x7FC00000U);
   return __uint_as_float(e < 2 ? 0x00200000U << e : (e - 1U) << 23);
 }
+// Sub-block j's scale and minimum of Q4_K and Q5_K, as the file packs them; and where they stand
+// once unpacked.
 __device__ inline int k_scale(const std::uint8_t* s, int j) {
   return j < 4 ? s[j] & 63 : (s[j + 4] & 15) | ((s[j - 4] >> 6) << 4);
 }
 __device__ inline int k_minimum(const std::uint8_t* s, int j) {
   return j < 4 ? s[j + 4] & 63 : (s[j + 4] >> 4) | ((s[j] >> 6) << 4);
 }
+__device__ inline int k_scale_at(int j) { return 8 * (j >> 2) + (j & 3); }
+__device__ inline int k_minimum_at(int j) { return k_scale_at(j) + 4; }
 
 template <ElementType T>
 __device__ inline float value(const std::uint8_t* seg, int n, int i) {
@@ -103,13 +107,14 @@ __device__ inline float value(const std::uint8_t* seg, int n, int i) {
       }
     } else if constexpr (T == ElementType::q4_k || T == ElementType::q5_k) {
       int code = (seg[128 * b + 32 * (j >> 6) + (j & 31)] >> (4 * ((j >> 5) & 1))) & 15;
-      const std::uint8_t* header = seg + 128 * n + 16 * b;
+      constexpr int kCodeBytes = T == ElementType::q5_k ? 160 : 128;
       if constexpr (T == ElementType::q5_k) {
         code |= ((seg[128 * n + 32 * b + (j & 31)] >> (j >> 5)) & 1) << 4;
-        header = seg + 160 * n + 16 * b;
       }
-      return offset_scaled(scaled(half_at(header), k_scale(header + 4, j >> 5)), code,
-                           -scaled(half_at(header + 2), k_minimum(header + 4, j >> 5)));
+      const std::uint8_t* const scales = seg + kCodeBytes * n + 16 * b;
+      const std::uint8_t* const dm = seg + (kCodeBytes + 16) * n + 4 * b;
+      return offset_scaled(scaled(half_at(dm), scales[k_scale_at(j >> 5)]), code,
+                           -scaled(half_at(dm + 2), scales[k_minimum_at(j >> 5)]));
     } else if constexpr (T == ElementType::q6_k) {
       const int half = j >> 7;
       const int k = j & 127;

@@ -132,6 +132,33 @@ TEST_F(CudaModels, OfEveryElementTypeAgreeWithTheReference) {
   }
 }
 
+// Rows of a whole segment of each type and a rest, two at a time and alone (segment.h).
+TEST_F(CudaModels, OfEveryKQuantAgreeWithTheReference) {
+  for (const ElementType type : {ElementType::q2_k, ElementType::q3_k, ElementType::q4_k,
+                                 ElementType::q5_k, ElementType::q6_k}) {
+    const RandomDecoder model({.layers = 1,
+                               .heads = 4,
+                               .kv_heads = 2,
+                               .head_dim = 64,
+                               .dim = 4352,
+                               .ffn_dim = 256,
+                               .vocab = 261,
+                               .type = type},
+                              11);
+    const auto tokens = model.tokens(14, 5);
+    const LogitRows right = expected(model.decoder(), tokens);
+    for (const Setting& s : {kSettings[0], kSettings[3]}) {
+      const auto executor = make(model.decoder(), s.precision, s.kv);
+      for (const std::uint32_t chunk : {1U, 5U, 14U}) {
+        const double error = largest_error(
+            run(*executor, model.decoder().spec.vocab_size, tokens, chunk, backwards(kPages)),
+            right);
+        EXPECT_LE(error, s.bound) << traits(type).name << " chunk " << chunk;
+      }
+    }
+  }
+}
+
 // Values of 4e4 in the cache, where queries and keys are normalised, and of 6e4 between the
 // feed-forward's matrices: f16 holds 65,504.
 TEST_F(CudaModels, OfLargeMagnitudesAgreeWithTheReference) {

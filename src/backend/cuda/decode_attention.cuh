@@ -94,16 +94,16 @@ struct AttentionUnit {
   std::uint32_t kv, split;
   std::uint32_t first, last;  // positions of this block's part; none where it has nothing to do
 
-  __device__ void find(const AttentionShape& shape, std::uint32_t position) {
+  __device__ void find(const AttentionShape& shape, std::uint32_t position, std::uint32_t fewest) {
     const std::uint32_t kv_heads = shape.kv_heads;
     const std::uint32_t window = shape.window;
     const std::uint32_t end = position + 1;
     const std::uint32_t begin = window != 0 && end > window ? end - window : 0;
     const std::uint32_t start = begin / kPageTokens * kPageTokens;  // the first one's page
     const std::uint32_t most = gridDim.x / kv_heads;
-    std::uint32_t part = ((end - start + most - 1) / most + kPageTokens - 1) / kPageTokens *
-                         kPageTokens;  // positions, whole pages
-    if (part < kSplitTokens) part = kSplitTokens;
+    // Positions, whole tiles of the tensor cores.
+    std::uint32_t part = ((end - start + most - 1) / most + 15) / 16 * 16;
+    if (part < fewest) part = fewest;
     splits = (end - start + part - 1) / part;
     kv = blockIdx.x % kv_heads;
     split = blockIdx.x / kv_heads;
@@ -113,20 +113,22 @@ struct AttentionUnit {
   }
 };
 
-// Brings this block's keys and values of earlier positions into the L2, a phase ahead.
-template <typename T>
+// Brings this block's keys and values of earlier positions into the L2, a phase ahead. kDim is the
+// head size where it is known, or 0.
+template <typename T, int kDim>
 __device__ inline void prefetch_cache(const DecodeParameters& p, const DecodeIo& io,
                                       const DecodeLayer& layer, const AttentionUnit& unit,
                                       const PageId* table) {
   const AttentionShape& shape = layer.shape;
   constexpr std::uint32_t kLine = 128 / sizeof(T);  // values of a cache line
-  const std::uint32_t lines = (shape.head_dim + kLine - 1) / kLine;
+  const std::uint32_t dim = kDim != 0 ? kDim : shape.head_dim;
+  const std::uint32_t lines = (dim + kLine - 1) / kLine;
   for (std::uint32_t i = threadIdx.x; i < (unit.last - unit.first) * lines; i += kDecodeThreads) {
     const std::uint32_t t = unit.first + i / lines;
     const std::uint32_t index = t / kPageTokens;
     const std::size_t page = index < p.table_pages ? table[index] : __ldg(io.pages + index);
     const std::size_t at =
-        ((page * shape.kv_heads + unit.kv) * kPageTokens + t % kPageTokens) * shape.head_dim +
+        ((page * shape.kv_heads + unit.kv) * kPageTokens + t % kPageTokens) * dim +
         i % lines * kLine;
     asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.keys) + at));
     asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const T*>(layer.cache.values) + at));
@@ -134,10 +136,12 @@ __device__ inline void prefetch_cache(const DecodeParameters& p, const DecodeIo&
 }
 
 // Joins the parts of the heads of one kv head; of their outputs, this block a slice. Parts are
-// published [split][group][dim + 2]: sums, peak, total. Eight lanes an output.
+// published [split][group][dim + 2]: sums, peak, total. Eight lanes an output, each of which asks
+// for several parts at once.
 __device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit& unit,
                                   std::uint32_t group, std::uint32_t dim, std::uint32_t tag) {
   constexpr std::uint32_t kLanes = 8;
+  constexpr std::uint32_t kAtOnce = 3;
   const std::uint32_t slice = (group * dim + unit.splits - 1) / unit.splits;
   const std::uint32_t end =
       (unit.split + 1) * slice < group * dim ? (unit.split + 1) * slice : group * dim;
@@ -149,35 +153,49 @@ __device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit
     float peak = -FLT_MAX;
     float total = 0;
     float sum = 0;
-    for (std::uint32_t part = sub; part < unit.splits && o < end; part += kLanes) {
-      const std::uint64_t* const from =
-          p.partials +
-          (static_cast<std::size_t>(unit.kv * unit.splits + part) * group + h) * (dim + 2);
-      std::uint64_t words[3];
-      do {
-        words[0] = load_relaxed(from + o - h * dim);
-        words[1] = load_relaxed(from + dim);
-        words[2] = load_relaxed(from + dim + 1);
-      } while (!has_tag(words[0], tag) || !has_tag(words[1], tag) || !has_tag(words[2], tag));
-      const float part_peak = published_value(words[1]);
-      const float next = fmaxf(peak, part_peak);
-      const float mine = exp2_fast(peak - next);
-      const float theirs = exp2_fast(part_peak - next);
-      total = fmaf(total, mine, published_value(words[2]) * theirs);
-      sum = fmaf(sum, mine, published_value(words[0]) * theirs);
-      peak = next;
-    }
-#pragma unroll
-    for (std::uint32_t distance = 1; distance < kLanes; distance *= 2) {
-      const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
-      const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
-      const float other_sum = __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+    const auto join = [&](float other_peak, float other_total, float other_sum) {
       const float next = fmaxf(peak, other_peak);
       const float mine = exp2_fast(peak - next);
       const float theirs = exp2_fast(other_peak - next);
       total = fmaf(total, mine, other_total * theirs);
       sum = fmaf(sum, mine, other_sum * theirs);
       peak = next;
+    };
+    for (std::uint32_t first = sub; first < unit.splits && o < end; first += kAtOnce * kLanes) {
+      std::uint64_t words[kAtOnce][3];
+      bool waiting;
+      do {
+        waiting = false;
+#pragma unroll
+        for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+          // Past the last part the first one stands in, and is left out below.
+          const std::uint32_t part = first + i * kLanes < unit.splits ? first + i * kLanes : first;
+          const std::uint64_t* const from =
+              p.partials +
+              (static_cast<std::size_t>(unit.kv * unit.splits + part) * group + h) * (dim + 2);
+          words[i][0] = load_relaxed(from + o - h * dim);
+          words[i][1] = load_relaxed(from + dim);
+          words[i][2] = load_relaxed(from + dim + 1);
+        }
+#pragma unroll
+        for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+          waiting = waiting || !has_tag(words[i][0], tag) || !has_tag(words[i][1], tag) ||
+                    !has_tag(words[i][2], tag);
+        }
+      } while (waiting);
+#pragma unroll
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        if (first + i * kLanes >= unit.splits) break;
+        join(published_value(words[i][1]), published_value(words[i][2]),
+             published_value(words[i][0]));
+      }
+    }
+#pragma unroll
+    for (std::uint32_t distance = 1; distance < kLanes; distance *= 2) {
+      const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
+      const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
+      const float other_sum = __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+      join(other_peak, other_total, other_sum);
     }
     if (sub == 0 && o < end) {
       publish(p.attended + unit.kv * group * dim + o, __fdividef(sum, total), tag);
@@ -191,13 +209,13 @@ __device__ inline void prepare_head(const DecodeParameters& p, const std::uint64
                                     float scale, const float2* turns, float* to) {
   const std::uint32_t lane = threadIdx.x & 31;
   // Four values a lane, which arrive together: heads have 128 at most.
-  float4 x[1];
-  receive<1, 128>(from, lane * 4, head_dim, tag, x);
+  float4 x = {0, 0, 0, 0};
   if (lane * 4 < head_dim) {
-    *reinterpret_cast<float4*>(to + lane * 4) = {x[0].x * scale, x[0].y * scale, x[0].z * scale,
-                                                 x[0].w * scale};
+    x = receive_four(from, lane * 4, tag);
+    *reinterpret_cast<float4*>(to + lane * 4) = {x.x * scale, x.y * scale, x.z * scale,
+                                                 x.w * scale};
   }
-  float squares = x[0].x * x[0].x + x[0].y * x[0].y + x[0].z * x[0].z + x[0].w * x[0].w;
+  float squares = x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
   __syncwarp();
   if (norm != nullptr) {
     squares = warp_sum(squares);
@@ -231,9 +249,8 @@ __device__ inline float4 prepare_quad(const DecodeParameters& p, const std::uint
     by = *reinterpret_cast<const float4*>(norm + lane * 4);
     by = {by.x * scale, by.y * scale, by.z * scale, by.w * scale};
   }
-  float4 quad[1];
-  receive<1, 128>(from, lane * 4, kDim, tag, quad);
-  float4 x = quad[0];
+  float4 x = {0, 0, 0, 0};
+  if (inside) x = receive_four(from, lane * 4, tag);
   if (norm != nullptr) {
     const float squares = warp_sum(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w);
     const float root = rsqrtf(squares / static_cast<float>(kDim) + p.epsilon);
@@ -418,15 +435,15 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
       }
     } else if (last == end && warp < group + 2) {
       const bool is_key = warp == group;
-      float4 x[1];
+      float4 x = {0, 0, 0, 0};
       if (is_key) {
-        x[0] = prepare_quad<kDim>(p, p.qkv + shape.q_dim() + kv * kDim, tag, layer.weights.k_norm,
-                                  1.0F, s.turns);
-      } else {
-        receive<1, 128>(p.qkv + shape.q_dim() + shape.kv_dim() + kv * kDim, lane * 4, kDim, tag, x);
+        x = prepare_quad<kDim>(p, p.qkv + shape.q_dim() + kv * kDim, tag, layer.weights.k_norm,
+                               1.0F, s.turns);
+      } else if (lane * 4 < kDim) {
+        x = receive_four(p.qkv + shape.q_dim() + shape.kv_dim() + kv * kDim, lane * 4, tag);
       }
       if (lane * 4 < kDim) {
-        const uint2 packed = to_halves(x[0]);
+        const uint2 packed = to_halves(x);
         *reinterpret_cast<uint2*>(new_halves + (is_key ? 0 : kDim) + lane * 4) = packed;
         *reinterpret_cast<uint2*>((is_key ? keys : values) + new_at + lane * 4) = packed;
       }
@@ -441,14 +458,13 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
       for (std::uint32_t i = lane; i < dim; i += 32) keys[new_at + i] = to_cache<T>(s.new_key[i]);
     } else {
       const std::uint64_t* const from = p.qkv + shape.q_dim() + shape.kv_dim() + kv * dim;
-      float4 x[1];
-      receive<1, 128>(from, lane * 4, dim, tag, x);
       if (lane * 4 < dim) {
+        const float4 x = receive_four(from, lane * 4, tag);
         T* const to = values + new_at + lane * 4;
-        to[0] = to_cache<T>(x[0].x);
-        to[1] = to_cache<T>(x[0].y);
-        to[2] = to_cache<T>(x[0].z);
-        to[3] = to_cache<T>(x[0].w);
+        to[0] = to_cache<T>(x.x);
+        to[1] = to_cache<T>(x.y);
+        to[2] = to_cache<T>(x.z);
+        to[3] = to_cache<T>(x.w);
       }
     }
   }
@@ -481,12 +497,12 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
       for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
         if (w >= active) break;
         const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
-        const float weight = exp2f(from[dim] - peak);
+        const float weight = exp2_fast(from[dim] - peak);
         total = fmaf(weight, from[dim + 1], total);
         sum = fmaf(weight, from[i], sum);
       }
       if (splits == 1) {
-        publish(p.attended + (kv * group + h0 + h) * dim + i, sum / total, tag);
+        publish(p.attended + (kv * group + h0 + h) * dim + i, __fdividef(sum, total), tag);
       } else {
         std::uint64_t* const to =
             p.partials +

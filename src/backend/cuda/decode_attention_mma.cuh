@@ -40,17 +40,16 @@ struct CachedHead {
   }
 };
 
-// What a lane holds of sixteen positions' keys and the first pieces of their values. Loaded before
-// the queries are known, so that the trip to the L2 is over when they come.
+// What a lane holds of sixteen positions' keys and values. Loaded before the queries are known, so
+// that the trip to the L2 is over when they come; and the next sixteen positions' as soon as these
+// have been used.
 template <int kDim>
 struct CacheTile {
   static constexpr int kChunks = kDim / 32;  // of 16 bytes that a lane reads of a key
   static constexpr int kPieces = kDim / 64;  // of 16 bytes that a lane reads of a value
-  // Registers don't suffice for values beside the longer keys.
-  static constexpr bool kEarlyValues = kDim <= 64;
 
-  uint4 key[2][kChunks];  // of positions row, row + 8 of the tile
-  uint4 value[4];         // of positions 2 column, 2 column + 1, and both + 8
+  uint4 key[2][kChunks];    // of positions row, row + 8 of the tile
+  uint4 value[4][kPieces];  // of positions 2 column, 2 column + 1, and both + 8
 
   __device__ static std::uint32_t row() { return (threadIdx.x & 31) >> 2; }
   __device__ static std::uint32_t column() { return threadIdx.x & 3; }
@@ -59,7 +58,7 @@ struct CacheTile {
   }
 
   template <typename Head>
-  __device__ void load(const Head& head, std::uint32_t base) {
+  __device__ void load_keys(const Head& head, std::uint32_t base) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const std::uint32_t t = base + row() + 8 * r;
@@ -71,18 +70,26 @@ struct CacheTile {
             used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
       }
     }
-    if constexpr (kEarlyValues) load_values(head, base, 0);
   }
   template <typename Head>
-  __device__ void load_values(const Head& head, std::uint32_t base, int piece) {
+  __device__ void load_values(const Head& head, std::uint32_t base) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const std::uint32_t t = base + value_position(r);
       const bool used = t < head.last && t != head.position;
       const __half* const from =
-          head.values + (used ? head.offset(t, kDim) : 0) + row() * (kDim / 8) + 8 * piece;
-      value[r] = used ? __ldcg(reinterpret_cast<const uint4*>(from)) : uint4{0, 0, 0, 0};
+          head.values + (used ? head.offset(t, kDim) : 0) + row() * (kDim / 8);
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) {
+        value[r][piece] =
+            used ? __ldcg(reinterpret_cast<const uint4*>(from + 8 * piece)) : uint4{0, 0, 0, 0};
+      }
     }
+  }
+  template <typename Head>
+  __device__ void load(const Head& head, std::uint32_t base) {
+    load_keys(head, base);
+    load_values(head, base);
   }
   // Puts the new position in its place, once it stands in shared memory.
   template <typename Head>
@@ -97,11 +104,15 @@ struct CacheTile {
     }
   }
   template <typename Head>
-  __device__ void patch_values(const Head& head, std::uint32_t base, int piece) {
+  __device__ void patch_values(const Head& head, std::uint32_t base) {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       if (base + value_position(r) != head.position || head.position >= head.last) continue;
-      value[r] = *reinterpret_cast<const uint4*>(head.new_value + row() * (kDim / 8) + 8 * piece);
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) {
+        value[r][piece] =
+            *reinterpret_cast<const uint4*>(head.new_value + row() * (kDim / 8) + 8 * piece);
+      }
     }
   }
 };
@@ -142,7 +153,8 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) score[i] += other[i];
-    if constexpr (!Tile::kEarlyValues) cached.load_values(head, base, 0);
+    const std::uint32_t next_base = base + kDecodeWarps * 16;
+    if (next_base < head.last) cached.load_keys(head, next_base);
     if (base + row >= head.last) score[0] = score[1] = -FLT_MAX;
     if (base + row + 8 >= head.last) score[2] = score[3] = -FLT_MAX;
     float weight[4];
@@ -167,15 +179,14 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
     }
     const std::uint32_t p0 = transpose_8x8(pack_half2(weight[0], weight[1]));
     const std::uint32_t p1 = transpose_8x8(pack_half2(weight[2], weight[3]));
+    cached.patch_values(head, base);
     // Rows `row` and `row + 8` of output tile i are dimensions row * kDim / 8 + 2 i and + 2 i + 1.
 #pragma unroll
     for (int piece = 0; piece < Tile::kPieces; ++piece) {
-      if (piece > 0) cached.load_values(head, base, piece);
-      cached.patch_values(head, base, piece);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const auto word = [&](int r) {
-          const uint4& v = cached.value[r];
+          const uint4& v = cached.value[r][piece];
           return i == 0 ? v.x : (i == 1 ? v.y : (i == 2 ? v.z : v.w));
         };
         mma_f16(sum[4 * piece + i], __byte_perm(word(0), word(1), 0x5410),
@@ -183,8 +194,8 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
                 __byte_perm(word(2), word(3), 0x7632), p0, p1);
       }
     }
-    base += kDecodeWarps * 16;
-    if (base < head.last) cached.load(head, base);
+    if (next_base < head.last) cached.load_values(head, next_base);
+    base = next_base;
   }
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

@@ -50,7 +50,9 @@ enum class TypeSet { q8_0, k_quants, any };
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // Four neighbouring elements of a vector in a lane's registers, quantised together with those of
-// the seven lanes beside it. Lanes past the end hold zeros and store nothing.
+// the seven lanes beside it. Lanes past the end hold zeros and store nothing. Sums are needed by
+// types whose codes have an offset.
+template <bool kSums>
 __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, std::int8_t* codes,
                                       float* scales, float* sums) {
   float peak = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
@@ -58,18 +60,21 @@ __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, st
     peak = fmaxf(peak, __shfl_xor_sync(0xFFFFFFFFU, peak, distance));
   }
   const float scale = peak * (1.0F / 127.0F);
-  const float inverse = peak > 0 ? 127.0F / peak : 0.0F;
+  // Smaller peaks have no reciprocal, and add nothing.
+  const float inverse = peak > 0x1p-100F ? __fdividef(127.0F, peak) : 0.0F;
   const int a = __float2int_rn(v.x * inverse);
   const int b = __float2int_rn(v.y * inverse);
   const int c = __float2int_rn(v.z * inverse);
   const int d = __float2int_rn(v.w * inverse);
   int sum = a + b + c + d;
-  sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
-  sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
+  if constexpr (kSums) {
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
+    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
+  }
   if (!inside) return;
   *reinterpret_cast<std::uint32_t*>(codes + i) =
       (a & 0xFF) | (b & 0xFF) << 8 | (c & 0xFF) << 16 | static_cast<std::uint32_t>(d & 0xFF) << 24;
-  if (i % 16 == 0) sums[i / 16] = scale * static_cast<float>(sum);
+  if (kSums && i % 16 == 0) sums[i / 16] = scale * static_cast<float>(sum);
   if (i % 32 == 0) scales[i / 32] = scale;
 }
 
@@ -144,6 +149,7 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
   auto& unit = *reinterpret_cast<AttentionUnit*>(reduce + 64);
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;
+  constexpr bool kSums = kSet != TypeSet::q8_0;
 
   WeightStream stream(p, shared);
   if (threadIdx.x < p.pairs) {
@@ -181,9 +187,47 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
     mark(step, 0);
+    // This warp's first row and its matrix, found before the input comes; of q, k and v, `part`
+    // says which.
+    std::uint32_t part = 0;
+    std::uint32_t row = first_row(warp);  // in the matrix
+    std::uint32_t rows = 0;               // of the matrix
+    std::uint32_t before = 0;             // rows of the parts before
+    std::uint32_t segment_elements = 0;
+    ElementType type = ElementType::f32;
+    const float* bias = nullptr;
+    const auto begin_part = [&](const DeviceMatrix& matrix, const float* its_bias) {
+      rows = matrix.rows;
+      type = matrix.type;
+      segment_elements = matrix.segment_elements;
+      bias = its_bias;
+    };
+    const auto next_part = [&] {
+      row -= rows;
+      before += rows;
+      ++part;
+      begin_part(part == 1 ? w.k : w.v, part == 1 ? w.k_bias : w.v_bias);
+    };
+    const std::uint32_t upper = lane >> 4;  // lanes of the second of two rows
+    const std::uint32_t step_rows = row_step();
+    std::uint32_t cols = p.dim;
+    if (kind == 0) {
+      begin_part(w.q, w.q_bias);
+      while (part < 2 && row >= rows) next_part();
+    } else if (kind == 1) {
+      begin_part(w.o, w.o_bias);
+      cols = w.o.cols;
+    } else if (kind == 2) {
+      begin_part(w.gate, upper != 0 ? w.up_bias : w.gate_bias);
+    } else if (kind == 3) {
+      begin_part(w.down, w.down_bias);
+      cols = w.down.cols;
+    } else {
+      begin_part(p.head, nullptr);
+    }
     const DecodeLayer& neighbour = layers[((step >> 2) + 1) & 1];  // until attention the one before
     const bool fresh = kind == 0 && (step == 0 || !cut_alike(neighbour.shape, layer.shape));
-    if (fresh && threadIdx.x == 0) unit.find(layer.shape, position);
+    if (fresh && threadIdx.x == 0) unit.find(layer.shape, position, p.split_tokens);
     const bool normed = (kind & 1) == 0;
     if (normed) {
       // The norm's scale is a factor of the whole vector: it is left out of the quantisation and
@@ -212,13 +256,12 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
           squares = fmaf(v[s].w, v[s].w, squares);
           const float4 scaled_by = {v[s].x * by[s].x, v[s].y * by[s].y, v[s].z * by[s].z,
                                     v[s].w * by[s].w};
-          quantize_group(scaled_by, i, i < p.dim, codes, scales, sums16);
+          quantize_group<kSums>(scaled_by, i, i < p.dim, codes, scales, sums16);
         }
       }
       squares = warp_sum(squares);
       if (lane == 0) reduce[warp] = squares;
     } else {
-      const std::uint32_t cols = kind == 1 ? layer.shape.q_dim() : layer.ffn_dim;
       for (std::uint32_t base = 0; base < cols; base += kPlainSteps * kStepFloats) {
         float4 v[kPlainSteps];
         const std::uint32_t first = base + threadIdx.x * 4;
@@ -228,51 +271,25 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
         for (int s = 0; s < kPlainSteps; ++s) {
           if (base + s * kStepFloats >= cols) break;
           const std::uint32_t i = first + s * kStepFloats;
-          quantize_group(v[s], i, i < cols, codes, scales, sums16);
+          quantize_group<kSums>(v[s], i, i < cols, codes, scales, sums16);
         }
       }
     }
     sync_decoders();
     float factor = 1;
     if (normed) {
-      const float squares = warp_sum(lane < kDecodeWarps ? reduce[lane] : 0.0F);
-      factor = rsqrtf(squares / static_cast<float>(p.dim) + p.epsilon);
+      float squares = 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < kDecodeWarps; i += 4) {
+        const float4 some = *reinterpret_cast<const float4*>(reduce + i);
+        squares += (some.x + some.y) + (some.z + some.w);
+      }
+      factor = rsqrtf(fmaf(squares, p.inverse_dim, p.epsilon));
     }
     mark(step, 2);
-    // What attention will read of the cache is brought into the L2 two phases ahead, but for the
-    // first layer and those whose cut of the sequence isn't known yet.
-    if (kind == 0 && fresh) prefetch_cache<T>(p, io, layer, unit, table);
-    if (kind == 3 && (step >> 2) + 1 < p.layer_count && cut_alike(neighbour.shape, layer.shape)) {
-      prefetch_cache<T>(p, io, neighbour, unit, table);
-    }
-
-    const std::uint32_t upper = lane >> 4;  // lanes of the second of two rows
-    const std::uint32_t step_rows = row_step();
     std::uint32_t kept = warp + upper * kDecodeWarps;  // place of the lane's row in `residual`
-    std::uint32_t row = first_row(warp);               // in the matrix
-    std::uint64_t* out = kind == 0 ? p.qkv : (kind == 1 ? p.x_middle : p.x);
-    const std::uint32_t out_tag = kind == 3 ? tag + 1 : tag;
 #pragma unroll 1
-    for (int part = 0; part < (kind == 0 ? 3 : 1); ++part) {
-      const DeviceMatrix* m = &p.head;
-      const float* bias = nullptr;
-      if (kind == 0) {
-        m = part == 0 ? &w.q : (part == 1 ? &w.k : &w.v);
-        bias = part == 0 ? w.q_bias : (part == 1 ? w.k_bias : w.v_bias);
-      } else if (kind == 1) {
-        m = &w.o;
-        bias = w.o_bias;
-      } else if (kind == 2) {
-        m = &w.gate;
-        bias = upper != 0 ? w.up_bias : w.gate_bias;
-      } else if (kind == 3) {
-        m = &w.down;
-        bias = w.down_bias;
-      }
-      const std::uint32_t rows = m->rows;
-      const std::uint32_t cols = m->cols;
-      const ElementType type = m->type;
-      const std::uint32_t segment_elements = m->segment_elements;
+    for (;;) {
 #pragma unroll 1
       while (row < rows) {
         const bool two = kind == 2 || row + step_rows < rows;
@@ -324,18 +341,26 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
           if (kind == 4) {
             io.logits[mine] = sum;
             best.offer(sum, mine);
+          } else if (kind == 0) {
+            publish(p.qkv + before + mine, sum, tag);
           } else {
-            publish(out + mine, sum, out_tag);
-            if ((kind & 1) != 0) residual[kept] = sum;
+            publish((kind == 1 ? p.x_middle : p.x) + mine, sum, kind == 1 ? tag : tag + 1);
+            residual[kept] = sum;
           }
         }
         row += two ? 2 * step_rows : step_rows;
         kept += 2 * kDecodeWarps;
       }
-      row -= rows;
-      out += rows;
+      if (kind != 0 || part == 2) break;
+      next_part();
     }
     mark(step, 3);
+    // What attention will read of the cache is brought into the L2 a phase ahead, but for the first
+    // layer and those whose cut of the sequence isn't known yet.
+    if (kind == 0 && fresh) prefetch_cache<T, kDim>(p, io, layer, unit, table);
+    if (kind == 3 && (step >> 2) + 1 < p.layer_count && cut_alike(neighbour.shape, layer.shape)) {
+      prefetch_cache<T, kDim>(p, io, neighbour, unit, table);
+    }
     // The quantised vector is read no more.
     sync_decoders();
     mark(step, 4);
@@ -411,7 +436,7 @@ __global__ void __launch_bounds__(kDecodeLaunchThreads, 1)
   __syncthreads();
   // Registers would be 128 a thread; the requesting warp's group needs few.
   if (threadIdx.x >= kDecodeThreads) {
-    keep_registers<24>();
+    keep_registers<32>();
     if (threadIdx.x < kDecodeThreads + 32) {
       WeightRequests(p, io.logits != nullptr, shared).run();
     }

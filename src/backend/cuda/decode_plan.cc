@@ -11,6 +11,14 @@ constexpr std::uint32_t kHopper = 9;  // major compute capability: bulk copies, 
 constexpr std::uint32_t kWidestNorm = 8192;
 constexpr std::uint32_t kTablePages = 512;  // 32,768 positions; longer tables are read from L2
 
+// Stages of a ring that are on their way at once where weights are Q4_K. What is asked for at once
+// delays whatever else a block waits for; other types lose more by asking for less
+// (docs/performance-cuda.md).
+constexpr std::uint32_t kInFlightQ4K = 2;
+// Fewest tokens of a part that a sequence's keys are cut into. It depends on nothing, so a row's
+// result depends on its own position alone.
+constexpr std::uint32_t kSplitTokens = 64;
+
 StreamMatrix stream_matrix(const DeviceMatrix& matrix) {
   return {matrix.data, matrix.rows, matrix.row_bytes, segment_bytes(layout(matrix.type)), 0};
 }
@@ -43,6 +51,7 @@ DecodeParameters shape_of(const DecoderSpec& spec, const ExecutorOptions& option
     p.mma_head_dim = 0;
   }
   p.epsilon = spec.norm_epsilon;
+  p.inverse_dim = 1.0F / static_cast<float>(spec.dim);
   p.rope_layout = spec.rope.layout;
   p.rope_magnitude = spec.rope.magnitude;
   return p;
@@ -111,7 +120,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   upload(matrices_, matrices);
 
   const Widths widths(spec);
-  const std::size_t floats = 4 * std::size_t{widths.dim} + 2 * std::size_t{widths.qkv_row} +
+  const std::size_t floats = 2 * std::size_t{widths.dim} + 2 * std::size_t{widths.qkv_row} +
                              widths.q_dim + widths.ffn + 2 * partial_values +
                              4 * std::size_t{blocks_} + 1 + 9 * 64;
   state_ = DeviceBuffer(floats * sizeof(float));
@@ -129,8 +138,8 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   p.embedding = weights.embedding();
   p.head = weights.head();
   p.output_norm = weights.output_norm();
-  p.x = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.dim}));
-  p.x_middle = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.dim}));
+  p.x = static_cast<std::uint32_t*>(take(widths.dim));
+  p.x_middle = static_cast<std::uint32_t*>(take(widths.dim));
   p.qkv = static_cast<std::uint64_t*>(take(2 * std::size_t{widths.qkv_row}));
   p.attended = static_cast<std::uint32_t*>(take(widths.q_dim));
   p.hidden = static_cast<std::uint32_t*>(take(widths.ffn));
@@ -147,6 +156,9 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   // Two barriers a stage. More than twelve stages hide nothing more.
   const std::uint32_t stage_and_barriers = p.stage_bytes + 2 * std::uint32_t{sizeof(std::uint64_t)};
   p.stages = std::min<std::uint32_t>(12, room / (kDecodeWarps * stage_and_barriers));
+  const bool has_q4_k = (p.type_mask & type_bit(ElementType::q4_k)) != 0;
+  p.in_flight = has_q4_k ? std::min(kInFlightQ4K, p.stages) : p.stages;
+  p.split_tokens = kSplitTokens;
   p.map = decode_shared_map(p);
   shared_bytes_ = p.map.ring + p.stages * kDecodeWarps * stage_and_barriers;
 }

@@ -77,9 +77,12 @@ struct DecodeParameters {
   std::uint32_t mma_head_dim = 0;   // head_dim where the tensor cores compute attention, or 0
   std::uint32_t stage_bytes = 0;    // of one stage of a warp's ring
   std::uint32_t stages = 0;         // of a warp's ring
+  std::uint32_t in_flight = 0;      // most stages of a ring that are on their way at once
+  std::uint32_t split_tokens = 0;   // fewest tokens of a part of a sequence (decode_attention.cuh)
   std::uint64_t type_mask = 0;      // type_bit of every streamed matrix's element type
   SharedMap map;
   float epsilon = 0;
+  float inverse_dim = 0;
   RopeLayout rope_layout = RopeLayout::interleaved;
   double rope_magnitude = 1;
   const double* inverse_frequencies = nullptr;  // [pairs]
@@ -87,19 +90,15 @@ struct DecodeParameters {
   DeviceMatrix head;
   const float* output_norm = nullptr;
   // Vectors that blocks hand each other, with tags (published.cuh).
-  std::uint64_t* x = nullptr;         // [dim], the residual after a layer
-  std::uint64_t* x_middle = nullptr;  // [dim], and after its attention
+  std::uint32_t* x = nullptr;         // [dim], the residual after a layer
+  std::uint32_t* x_middle = nullptr;  // [dim], and after its attention
   std::uint64_t* qkv = nullptr;       // [qkv_row]
-  std::uint32_t* attended = nullptr;  // [q_dim], f16
-  std::uint32_t* hidden = nullptr;    // [ffn], f16
+  std::uint32_t* attended = nullptr;  // [q_dim]
+  std::uint32_t* hidden = nullptr;    // [ffn]
   std::uint64_t* best = nullptr;      // [2 * blocks], each block's largest logit and its index
   std::uint64_t* partials = nullptr;  // [kv_heads][splits][heads of a group][head_dim + 2]
   unsigned* next_tag = nullptr;       // the next token's first
 };
-
-// Most parts that a sequence's keys are cut into, and the fewest tokens of a part. Both depend on
-// nothing but the device, so a row's result depends on its own position alone.
-inline constexpr std::uint32_t kSplitTokens = 128;
 
 // Decodes one row of one sequence in one persistent cooperative kernel. Fast precision, Hopper.
 class DecodePlan {

@@ -94,9 +94,18 @@ class WeightRequests {
     bool busy = warp_ < kDecodeWarps && find();
     std::uint32_t stage = 0;
     std::uint32_t parity = 1;  // of a fresh barrier's phase before the first: complete
+    // The stages on their way: how many, and the oldest.
+    std::uint32_t count = 0;
+    std::uint32_t oldest = 0;
+    std::uint32_t oldest_parity = 0;
     while (__any_sync(0xFFFFFFFFU, busy)) {
-      const bool free = busy && mbarrier_test(ring_.empty(stage), parity);
+      if (count != 0 && mbarrier_test(ring_.full(oldest), oldest_parity)) {
+        ring_.advance(oldest, oldest_parity);
+        --count;
+      }
+      const bool free = busy && count < p_.in_flight && mbarrier_test(ring_.empty(stage), parity);
       if (free) {
+        ++count;
         const std::uint32_t bytes = remaining_ < segment_ ? remaining_ : segment_;
         mbarrier_expect(ring_.full(stage), bytes);
         bulk_copy(ring_.stage(stage), second_turn_ ? b_ : a_, bytes, ring_.full(stage));

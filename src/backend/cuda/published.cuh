@@ -34,68 +34,65 @@ __device__ inline float receive(const std::uint64_t* from, std::uint32_t tag) {
   return published_value(word);
 }
 
-// f16 values, saturated: 4 bytes, the tag's low half above the value. For vectors that are
-// quantised to 8 bits next.
+// Short words, for vectors that are quantised to 8 bits next: 4 bytes, the upper 20 bits of an f32
+// above the tag's lower 12. What a word held before had the tag of a layer or two earlier, so those
+// suffice.
+inline constexpr std::uint32_t kShortTag = 0xFFFU;
 __device__ inline void publish(std::uint32_t* to, float value, std::uint32_t tag) {
-  const __half half = __float2half_rn(fminf(fmaxf(value, -65504.0F), 65504.0F));
-  store_relaxed(to, tag << 16 | __half_as_ushort(half));
+  const std::uint32_t bits = __float_as_uint(value);
+  // What is not a number is not rounded: it would become one.
+  const std::uint32_t rounded = fabsf(value) < INFINITY ? bits + (kShortTag + 1) / 2 : bits;
+  store_relaxed(to, (rounded & ~kShortTag) | (tag & kShortTag));
+}
+
+// The four values from element i on.
+__device__ inline float4 receive_four(const std::uint64_t* from, std::uint32_t i,
+                                      std::uint32_t tag) {
+  ulonglong2 low;
+  ulonglong2 high;
+  do {
+    low = load_relaxed2(from + i);
+    high = load_relaxed2(from + i + 2);
+  } while (!has_tag(low.x, tag) || !has_tag(low.y, tag) || !has_tag(high.x, tag) ||
+           !has_tag(high.y, tag));
+  return {published_value(low.x), published_value(low.y), published_value(high.x),
+          published_value(high.y)};
 }
 
 // kSteps groups of four neighbouring values for each thread, kStride elements apart, all in flight
-// at once. Groups that begin at or past `count` are zeros.
-template <int kSteps, std::uint32_t kStride>
-__device__ inline void receive(const std::uint64_t* from, std::uint32_t first, std::uint32_t count,
-                               std::uint32_t tag, float4 (&out)[kSteps]) {
-  bool complete;
-  do {
-    complete = true;
-    ulonglong2 low[kSteps];
-    ulonglong2 high[kSteps];
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const std::uint32_t i = first + step * kStride;
-      if (i >= count) continue;
-      low[step] = load_relaxed2(from + i);
-      high[step] = load_relaxed2(from + i + 2);
-    }
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      out[step] = {0, 0, 0, 0};
-      if (first + step * kStride >= count) continue;
-      complete = complete && has_tag(low[step].x, tag) && has_tag(low[step].y, tag) &&
-                 has_tag(high[step].x, tag) && has_tag(high[step].y, tag);
-      out[step] = {published_value(low[step].x), published_value(low[step].y),
-                   published_value(high[step].x), published_value(high[step].y)};
-    }
-  } while (!complete);
-}
-
+// at once; what has come is not asked for again. Groups that begin at or past `count` are zeros.
 template <int kSteps, std::uint32_t kStride>
 __device__ inline void receive(const std::uint32_t* from, std::uint32_t first, std::uint32_t count,
                                std::uint32_t tag, float4 (&out)[kSteps]) {
-  tag &= 0xFFFFU;
-  const auto value = [](std::uint32_t word) {
-    return __half2float(__ushort_as_half(static_cast<unsigned short>(word & 0xFFFFU)));
-  };
-  bool complete;
+  tag &= kShortTag;
+  uint4 words[kSteps];
+  bool missing[kSteps];
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    words[step] = {0, 0, 0, 0};
+    missing[step] = first + step * kStride < count;
+  }
+  bool waiting;
   do {
-    complete = true;
-    uint4 words[kSteps];
+    waiting = false;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const std::uint32_t i = first + step * kStride;
-      if (i < count) words[step] = load_relaxed4(from + i);
+      if (missing[step]) words[step] = load_relaxed4(from + first + step * kStride);
     }
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      out[step] = {0, 0, 0, 0};
-      if (first + step * kStride >= count) continue;
       const uint4 w = words[step];
-      complete =
-          complete && w.x >> 16 == tag && w.y >> 16 == tag && w.z >> 16 == tag && w.w >> 16 == tag;
-      out[step] = {value(w.x), value(w.y), value(w.z), value(w.w)};
+      const std::uint32_t wrong = (w.x ^ tag) | (w.y ^ tag) | (w.z ^ tag) | (w.w ^ tag);
+      missing[step] = missing[step] && (wrong & kShortTag) != 0;
+      waiting = waiting || missing[step];
     }
-  } while (!complete);
+  } while (waiting);
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const uint4 w = words[step];
+    out[step] = {__uint_as_float(w.x & ~kShortTag), __uint_as_float(w.y & ~kShortTag),
+                 __uint_as_float(w.z & ~kShortTag), __uint_as_float(w.w & ~kShortTag)};
+  }
 }
 
 }  // namespace edgerunner::cuda

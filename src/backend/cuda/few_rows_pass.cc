@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/cached_attention.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/prefill_ops.h"
 
@@ -89,27 +90,12 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
 void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
-  const DeviceCache& cache = c_.cache.layer(index);
   float* const qkv = c_.scratch.qkv.as<float>();
   const std::array<Projection, 3> projections = {
       {{&w.q, w.q_bias}, {&w.k, w.k_bias}, {&w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
   c_.timer.lap(Operation::qkv, stream);
-  launch_rotate_and_cache(
-      shape,
-      {w.q_norm, w.k_norm, c_.spec.norm_epsilon, c_.scratch.rope_table.as<float2>(),
-       static_cast<std::uint32_t>(c_.spec.rope.inverse_frequencies.size()), c_.spec.rope.layout},
-      rows, qkv, cache, stream);
-  c_.timer.lap(Operation::rope_and_cache, stream);
-  if (tensor_attention_supports(shape, c_.kv)) {
-    launch_attention_half(shape, rows, c_.upload.tiles(), c_.upload.tile_count(), qkv, cache,
-                          c_.half.rows(), stream);
-  } else {
-    float* const attended = c_.scratch.attended.as<float>();
-    launch_attention_f32(shape, rows, qkv, cache, attended, stream);
-    launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
-  }
-  c_.timer.lap(Operation::attention, stream);
+  attend_cached(c_, index, rows, stream);
   launch_add_and_norm(multiply(w.o, rows.rows, stream), w.o_bias, rows.rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), w.feed_forward_norm, c_.spec.norm_epsilon,
                       c_.half.rows(), stream);

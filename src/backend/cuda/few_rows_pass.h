@@ -3,24 +3,10 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/cuda/buffers.h"
-#include "backend/cuda/device_weights.h"
 #include "backend/cuda/few_rows.h"
-#include "backend/cuda/pass_timer.h"
+#include "backend/cuda/pass_context.h"
 
 namespace edgerunner::cuda {
-
-// What a pass works on; all of it outlives the pass.
-struct PassContext {
-  const DecoderSpec& spec;
-  const DeviceWeights& weights;
-  const CachePool& cache;
-  const Scratch& scratch;
-  const HalfScratch& half;
-  const BatchUpload& upload;
-  PassTimer& timer;
-  KvPrecision kv;
-};
 
 // The layers and the head of a forward pass of at most most_rows() rows, fast precision: every
 // matrix is read once, as it stands (few_rows.h).

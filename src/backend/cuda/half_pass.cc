@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/cached_attention.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/prefill_ops.h"
 
@@ -76,29 +77,12 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
 
 void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
-  const AttentionShape shape = attention_shape(c_.spec.layers[index]);
-  const DeviceCache& cache = c_.cache.layer(index);
-  float* const qkv = c_.scratch.qkv.as<float>();
   launch_norm_to_half(c_.scratch.x.as<float>(), w.attention_norm, c_.spec.norm_epsilon, rows.rows,
                       c_.spec.dim, c_.half.rows(), stream);
   c_.timer.lap(Operation::attention_norm, stream);
-  project(w, shape.row(), rows.rows, stream);
+  project(w, attention_shape(c_.spec.layers[index]).row(), rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
-  launch_rotate_and_cache(
-      shape,
-      {w.q_norm, w.k_norm, c_.spec.norm_epsilon, c_.scratch.rope_table.as<float2>(),
-       static_cast<std::uint32_t>(c_.spec.rope.inverse_frequencies.size()), c_.spec.rope.layout},
-      rows, qkv, cache, stream);
-  c_.timer.lap(Operation::rope_and_cache, stream);
-  if (tensor_attention_supports(shape, c_.kv)) {
-    launch_attention_half(shape, rows, c_.upload.tiles(), c_.upload.tile_count(), qkv, cache,
-                          c_.half.rows(), stream);
-  } else {
-    float* const attended = c_.scratch.attended.as<float>();
-    launch_attention_f32(shape, rows, qkv, cache, attended, stream);
-    launch_to_half(attended, rows.rows, shape.q_dim(), c_.half.rows(), stream);
-  }
-  c_.timer.lap(Operation::attention, stream);
+  attend_cached(c_, index, rows, stream);
   multiply(w.o, w.o_bias, c_.scratch.x.as<float>(), c_.spec.dim, rows.rows, true, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }

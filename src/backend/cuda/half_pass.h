@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backend/cuda/few_rows_pass.h"
+#include "backend/cuda/pass_context.h"
 
 namespace edgerunner::cuda {
 

@@ -25,7 +25,9 @@ def first_token(server, prompt):
     with server.begin({"prompt": prompt, "max_tokens": 2, "temperature": 0, "stream": True}) as connection:
         received = b""
         while b'"text"' not in received:
-            received += connection.recv(4096)
+            part = connection.recv(4096)
+            assert part, f"no first token: {received!r}"
+            received += part
     return time.monotonic() - begun
 
 

@@ -13,7 +13,7 @@ namespace edgerunner::server {
 
 Router make_router(Engine& engine, std::string api_key) {
   Router router(std::move(api_key));
-  const auto add = [&](const char* method, const char* path, auto handler,
+  const auto add = [&](const char* method, const std::string& path, auto handler,
                        Router::Access access = Router::Access::key) {
     router.add(
         method, path,
@@ -25,6 +25,7 @@ Router make_router(Engine& engine, std::string api_key) {
   add("GET", "/health", handle_health, Router::Access::anyone);
   add("GET", "/metrics", handle_metrics);
   add("GET", "/v1/models", handle_models);
+  add("GET", "/v1/models/" + engine.options().model_id, handle_model);
   add("POST", "/v1/chat/completions", handle_chat_completion);
   add("POST", "/v1/completions", handle_completion);
   add("POST", "/v1/embeddings", handle_embeddings);

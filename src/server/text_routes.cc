@@ -5,6 +5,17 @@
 #include "server/json.h"
 
 namespace edgerunner::server {
+namespace {
+
+Json model_json(Engine& engine) {
+  const ModelInfo& info = engine.info();
+  return {{"id", engine.options().model_id},  {"object", "model"},
+          {"created", engine.started()},      {"owned_by", "edgerunner"},
+          {"context_length", info.context},   {"parameters", info.parameters},
+          {"architecture", info.architecture}};
+}
+
+}  // namespace
 
 void handle_health(Engine& engine, const std::shared_ptr<Exchange>& exchange) {
   const bool ready = engine.ready();
@@ -13,12 +24,12 @@ void handle_health(Engine& engine, const std::shared_ptr<Exchange>& exchange) {
 }
 
 void handle_models(Engine& engine, const std::shared_ptr<Exchange>& exchange) {
-  const ModelInfo& info = engine.info();
-  const Json model = {{"id", engine.options().model_id},  {"object", "model"},
-                      {"created", engine.started()},      {"owned_by", "edgerunner"},
-                      {"context_length", info.context},   {"parameters", info.parameters},
-                      {"architecture", info.architecture}};
-  exchange->respond({.body = to_text({{"object", "list"}, {"data", Json::array({model})}})});
+  exchange->respond(
+      {.body = to_text({{"object", "list"}, {"data", Json::array({model_json(engine)})}})});
+}
+
+void handle_model(Engine& engine, const std::shared_ptr<Exchange>& exchange) {
+  exchange->respond({.body = to_text(model_json(engine))});
 }
 
 void handle_metrics(Engine& engine, const std::shared_ptr<Exchange>& exchange) {

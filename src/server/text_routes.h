@@ -11,6 +11,8 @@ namespace edgerunner::server {
 void handle_health(Engine& engine, const std::shared_ptr<Exchange>& exchange);
 // GET /v1/models: the one that is served.
 void handle_models(Engine& engine, const std::shared_ptr<Exchange>& exchange);
+// GET /v1/models/ID, of the one that is served.
+void handle_model(Engine& engine, const std::shared_ptr<Exchange>& exchange);
 // GET /metrics.
 void handle_metrics(Engine& engine, const std::shared_ptr<Exchange>& exchange);
 // POST /tokenize: {"content" or "text", "add_special", "parse_special"} -> {"tokens"}.

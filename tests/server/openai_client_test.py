@@ -66,6 +66,12 @@ def expect_error(kind, field, call):
 def test_models(server):
     (model,) = server.client.models.list().data
     assert "SmolLM2" in model.id, model
+    assert server.client.models.retrieve(model.id) == model
+    try:
+        server.client.models.retrieve("another")
+        raise AssertionError("no error")
+    except openai.NotFoundError:
+        pass
 
 
 def test_chat_knows_the_capital(server):

@@ -34,7 +34,7 @@ def marker(client, round_):
 
 
 def isolation(program, model, arguments):
-    context, most = 192, 24
+    context, most = 192, 16
 
     def prompt(key):
         word = marker(*key)
@@ -75,7 +75,11 @@ def drops(program, model, arguments):
     def stream(server):
         connection = server.begin({"prompt": f"{random.random()} Once", "max_tokens": 1500, "temperature": 0,
                                    "ignore_eos": True, "stream": True})
-        connection.recv(100)
+        received = b""
+        while b'"text"' not in received:  # it decodes
+            part = connection.recv(4096)
+            assert part, f"no token: {received!r}"
+            received += part
         return connection
 
     def cycle(server, kind, number):
@@ -166,8 +170,10 @@ def mixed(program, model, arguments):
     def read_stream(server, text):
         with server.begin(chat(text, stream=True), "/v1/chat/completions") as connection:
             received = b""
-            while b"[DONE]" not in received:
-                received += connection.recv(4096)
+            while b"[DONE]" not in received and not received.startswith(b"HTTP/1.1 429"):
+                part = connection.recv(4096)
+                assert part, f"a stream without an end: {received!r}"
+                received += part
 
     def drop(server, text, delay):
         with server.begin({"prompt": text, "max_tokens": 200, "stream": True}):

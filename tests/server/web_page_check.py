@@ -69,6 +69,9 @@ def wait_for_end(page):
 
 
 def use(page, url):
+    # Answers that end, and are long enough to be stopped.
+    page.add_init_script("""localStorage["edgerunner.settings"] ??= JSON.stringify(
+        {temperature: 0, max_tokens: 400})""")
     page.goto(url)
     expect(page.locator("#model")).to_contain_text("SmolLM2")
     box = page.get_by_label("Your message")

@@ -58,6 +58,8 @@ struct Summary {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t reused_tokens = 0;     // of the prompt, found in the KV cache
   std::uint32_t generated_tokens = 0;  // tokens.size()
+  std::uint32_t drafted_tokens = 0;    // that were guessed and checked (SpeculationOptions)
+  std::uint32_t accepted_tokens = 0;   // of these, guessed right
   std::uint32_t context_shifts = 0;    // times that a circular context dropped tokens
   double prefill_seconds = 0;          // from the first forward pass to the first token
   double decode_seconds = 0;           // from the first token to the last

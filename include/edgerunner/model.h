@@ -20,6 +20,22 @@
 
 namespace edgerunner {
 
+// Speculative decoding: tokens are guessed ahead and checked together in one forward pass, which
+// costs little more than a pass of one row. The text is what it is without, token for token: each
+// token is chosen from the model's own logits as ever, and guesses only decide how many are chosen
+// in a pass.
+struct SpeculationOptions {
+  // Guesses that what followed the last few tokens before follows them again: good for texts that
+  // repeat their prompt, such as edited code or summaries.
+  bool lookup = false;
+  // Or a smaller model of the same vocabulary guesses. Empty: none.
+  std::filesystem::path draft_model;
+  std::uint32_t draft_tokens = 16;  // most that are guessed ahead, from 1 to 64
+  bool adaptive = true;             // fewer, or none, where that is faster
+
+  bool enabled() const { return lookup || !draft_model.empty(); }
+};
+
 struct ModelOptions {
   BackendKind backend = BackendKind::cpu;
   Precision precision = Precision::fast;
@@ -37,6 +53,8 @@ struct ModelOptions {
   // What the prompts of others may add to the time between two tokens, by chunks that are cut to
   // it; 0: no bound.
   std::chrono::milliseconds longest_step{0};
+
+  SpeculationOptions speculation;  // Error(unsupported) on cuda
 
   std::uint64_t memory_limit = 0;  // bytes; 0: what the system has available
 

@@ -20,12 +20,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kMostRepetitions = 1000;
 constexpr std::uint32_t kMostSequences = 256;
+constexpr std::uint32_t kMostDrafted = 255;
 
 struct BenchArguments {
   ModelArguments model;
   std::optional<std::string> prompt;  // absent: the default list, as far as the context goes
   std::optional<std::string> depth;
   std::string sequences = "1";
+  std::optional<std::string> drafted;
   std::uint32_t decode = 64;
   std::uint32_t repetitions = 3;
   bool json = false;
@@ -41,7 +43,9 @@ struct Plan {
   std::vector<std::uint32_t> prompts;
   std::vector<std::uint32_t> depths;
   std::vector<std::uint32_t> sequences;
+  std::vector<std::uint32_t> drafted;
   std::uint32_t longest = 0;         // tokens of the longest sequence
+  std::uint32_t most_logits = 1;     // rows of a pass that want logits
   std::uint32_t most_sequences = 1;  // at once
 };
 
@@ -79,6 +83,15 @@ Plan make_plan(const BenchArguments& arguments, std::uint32_t context) {
     longer(tokens);
   }
   for (const std::uint32_t depth : plan.depths) longer(std::uint64_t{depth} + arguments.decode);
+  if (arguments.drafted) plan.drafted = parse_numbers(*arguments.drafted, "--draft-tokens");
+  plan.most_logits = plan.most_sequences;
+  for (const std::uint32_t drafted : plan.drafted) {
+    if (drafted > kMostDrafted) {
+      throw UsageError(fmt::format("--draft-tokens: {} is more than {}", drafted, kMostDrafted));
+    }
+    plan.most_logits = std::max(plan.most_logits, 1 + drafted);
+    for (const std::uint32_t depth : plan.depths) longer(std::uint64_t{depth} + 1 + drafted);
+  }
   if (plan.longest == 0) throw UsageError("nothing to measure: give --prompt or --decode");
   return plan;
 }
@@ -94,6 +107,7 @@ Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
                                    {"tokens", result.tokens},
                                    {"depth", result.depth},
                                    {"sequences", result.sequences},
+                                   {"drafted", result.drafted},
                                    {"tps", result.tps},
                                    {"tps_min", result.tps_min},
                                    {"tps_max", result.tps_max},
@@ -110,14 +124,14 @@ std::string header(const BenchArguments& arguments, const ExecutorInfo& info) {
                   info.threads, info.threads == 1 ? "thread" : "threads", arguments.model.precision,
                   kv_name(arguments.model));
   for (const std::string& kernel : info.kernels) text += fmt::format("kernel {}\n", kernel);
-  return text + fmt::format("{:<8}{:>8}{:>8}{:>11}{:>12}{:>12}{:>12}\n", "test", "tokens", "depth",
-                            "sequences", "tok/s", "least", "most");
+  return text + fmt::format("{:<8}{:>8}{:>8}{:>11}{:>9}{:>12}{:>12}{:>12}\n", "test", "tokens",
+                            "depth", "sequences", "drafted", "tok/s", "least", "most");
 }
 
 void bench(const BenchArguments& arguments) {
   BareModel model(arguments.model);
   const Plan plan = make_plan(arguments, model.context());
-  Executor& executor = model.start(plan.longest, plan.most_sequences, plan.most_sequences);
+  Executor& executor = model.start(plan.longest, plan.most_logits, plan.most_sequences);
   ThroughputMeter meter(executor, model.spec().vocab_size, arguments.repetitions);
 
   std::vector<Throughput> results;
@@ -125,9 +139,9 @@ void bench(const BenchArguments& arguments) {
   const auto take = [&](const Throughput& result) {
     clear_progress();
     if (!arguments.json) {
-      write_output(fmt::format("{:<8}{:>8}{:>8}{:>11}{:>12.1f}{:>12.1f}{:>12.1f}\n", result.test,
-                               result.tokens, result.depth, result.sequences, result.tps,
-                               result.tps_min, result.tps_max));
+      write_output(fmt::format("{:<8}{:>8}{:>8}{:>11}{:>9}{:>12.1f}{:>12.1f}{:>12.1f}\n",
+                               result.test, result.tokens, result.depth, result.sequences,
+                               result.drafted, result.tps, result.tps_min, result.tps_max));
     }
     results.push_back(result);
   };
@@ -140,6 +154,10 @@ void bench(const BenchArguments& arguments) {
       show_progress(fmt::format("decode of {} tokens at depth {}, sequences: {} ...",
                                 arguments.decode, depth, sequences));
       take(meter.decode(arguments.decode, depth, sequences));
+    }
+    for (const std::uint32_t drafted : plan.drafted) {
+      show_progress(fmt::format("checks of {} drafted tokens at depth {} ...", drafted, depth));
+      take(meter.check(arguments.decode, depth, drafted));
     }
   }
   if (arguments.json) write_json(to_json(arguments, executor.info(), results));
@@ -162,6 +180,9 @@ void add_bench_command(CLI::App& program) {
       ->add_option("--sequences", arguments->sequences,
                    "Sequences that decode at once, as in 1,8; their tokens a second are added up")
       ->capture_default_str();
+  command->add_option("--draft-tokens", arguments->drafted,
+                      "Also steps that check so many guessed tokens, as in 1,3,7,15: what "
+                      "speculative decoding costs, and gives where every guess is right");
   command->add_option("--repetitions", arguments->repetitions, "Of each test, after one to warm up")
       ->check(CLI::Range(1U, kMostRepetitions))
       ->capture_default_str();

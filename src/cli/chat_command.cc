@@ -13,6 +13,7 @@
 #include "cli/line_reader.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/summary_line.h"
 #include "edgerunner/error.h"
 #include "edgerunner/model.h"
 
@@ -34,14 +35,6 @@ struct ChatArguments {
   SamplingArguments sampling;
   std::string system;
 };
-
-std::string statistics(const Summary& summary) {
-  return fmt::format(
-      "{} prompt tokens ({} reused), {} generated; prefill {:.1f} tok/s, decode {:.1f} tok/s, "
-      "first token after {:.3f} s; finished: {}\n",
-      summary.prompt_tokens, summary.reused_tokens, summary.generated_tokens, summary.prefill_tps,
-      summary.decode_tps, summary.time_to_first_token_s, name(summary.finish_reason));
-}
 
 // The conversation as a user sees it: lines in, text out.
 class Chat {
@@ -97,7 +90,7 @@ class Chat {
     } else if (command == "/stats") {
       write_output(fmt::format("{} turns, context of {} tokens\n{}", session_.turns(),
                                session_.context(),
-                               session_.last() ? statistics(*session_.last()) : ""));
+                               session_.last() ? summary_line(*session_.last()) : ""));
     } else {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("'{}' is not a command; /help lists them", command));
@@ -129,7 +122,7 @@ class Chat {
     finish_answer();
     if (!colours_) return;
     colour("\033[2m");
-    write_output(statistics(summary));
+    write_output(summary_line(summary));
     colour("\033[0m");
   }
 
@@ -175,6 +168,7 @@ void add_chat_command(CLI::App& program) {
                    "Most tokens of an answer; 0: until the model ends or the context is full")
       ->capture_default_str();
   arguments->sampling.add_to(*command);
+  arguments->model.add_speculation(*command);
   command->callback([arguments] { chat(*arguments); });
 }
 

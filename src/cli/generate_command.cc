@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/summary_line.h"
 #include "cli/usage_error.h"
 #include "edgerunner/model.h"
 
@@ -26,14 +27,6 @@ struct GenerateArguments {
   bool json = false;
 };
 
-std::string summary_line(const Summary& summary) {
-  return fmt::format(
-      "{} prompt tokens ({} reused), {} generated; prefill {:.1f} tok/s, decode {:.1f} tok/s, "
-      "first token after {:.3f} s; finished: {}\n",
-      summary.prompt_tokens, summary.reused_tokens, summary.generated_tokens, summary.prefill_tps,
-      summary.decode_tps, summary.time_to_first_token_s, name(summary.finish_reason));
-}
-
 nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) {
   return {
       {"text", text},
@@ -41,6 +34,8 @@ nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) 
       {"prompt_tokens", summary.prompt_tokens},
       {"generated_tokens", summary.generated_tokens},
       {"reused_tokens", summary.reused_tokens},
+      {"drafted_tokens", summary.drafted_tokens},
+      {"accepted_tokens", summary.accepted_tokens},
       {"finish_reason", name(summary.finish_reason)},
       {"prefill_tps", summary.prefill_tps},
       {"decode_tps", summary.decode_tps},
@@ -100,6 +95,7 @@ void add_generate_command(CLI::App& program) {
                    "Most tokens to generate; 0: until the model ends or the context is full")
       ->capture_default_str();
   arguments->sampling.add_to(*command);
+  arguments->model.add_speculation(*command);
   command->add_option("--json-schema", arguments->json_schema,
                       "A file with a JSON Schema that the text must satisfy");
   command->add_option("--grammar", arguments->grammar,

@@ -90,7 +90,27 @@ void ModelArguments::add_running_options(CLI::App& command) {
   command.add_option("--seed", seed, "Seed of the sampler")->capture_default_str()->group(group);
 }
 
+void ModelArguments::add_speculation(CLI::App& command) {
+  const std::string group = "Speculation (the text stays the same)";
+  command
+      .add_option_function<std::string>(
+          "--speculate", [this](const std::string& how) { lookup = how == "lookup"; },
+          "lookup: guess that what followed the last tokens before follows again, and check "
+          "several at once; faster where a text repeats its prompt. off (default)")
+      ->check(CLI::IsMember({"lookup", "off"}))
+      ->group(group);
+  command
+      .add_option("--draft", draft, "A smaller model of the same vocabulary that guesses instead")
+      ->group(group);
+  command
+      .add_option("--draft-tokens", draft_tokens, "Most tokens guessed at once; fewer as it pays")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group(group);
+}
+
 ModelOptions ModelArguments::options() const {
+  if (lookup && !draft.empty()) throw UsageError("give one of --speculate lookup and --draft");
   if (backend == "cuda" && !cuda_available()) {
     throw Error(
         ErrorCode::unsupported,
@@ -106,6 +126,9 @@ ModelOptions ModelArguments::options() const {
   }
   options.threads = threads;
   options.context = context;
+  options.speculation.lookup = lookup;
+  options.speculation.draft_model = draft;
+  options.speculation.draft_tokens = draft_tokens;
   return options;
 }
 

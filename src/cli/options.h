@@ -25,10 +25,15 @@ struct ModelArguments {
   int threads = 0;
   std::uint32_t context = 0;
   std::uint64_t seed = 0;
+  bool lookup = false;
+  std::string draft;
+  std::uint32_t draft_tokens = SpeculationOptions().draft_tokens;
 
   void add_to(CLI::App& command);
   // The same with --shape in place of MODEL.
   void add_to_with_shape(CLI::App& command);
+  // --speculate, --draft and --draft-tokens, for commands that generate.
+  void add_speculation(CLI::App& command);
   // MODEL, or "llama3-8b, Q4_K, random weights".
   std::string title() const;
   // Throws Error(unsupported) for a choice that this build doesn't have.

@@ -91,6 +91,7 @@ void add_serve_command(CLI::App& program) {
       program.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect");
   const auto arguments = std::make_shared<ServeArguments>();
   arguments->model.add_to(*command);
+  arguments->model.add_speculation(*command);
   const std::string group = "Serving";
   command->add_option("--host", arguments->http.host, "The address to listen on")
       ->capture_default_str()

@@ -121,4 +121,22 @@ Throughput ThroughputMeter::decode(std::uint32_t tokens, std::uint32_t depth,
   return result;
 }
 
+Throughput ThroughputMeter::check(std::uint32_t steps, std::uint32_t depth, std::uint32_t drafted) {
+  run_prompt(depth, 0);
+  const std::uint32_t count = 1 + drafted;
+  const SequenceSlice slice{.rows = count, .start = depth, .pages = pages_of(0)};
+  const Batch batch{.tokens = std::span(tokens_).subspan(depth, count),
+                    .sequences = {&slice, 1},
+                    .logit_rows = std::span(rows_).first(count)};
+  const std::span<float> logits = std::span(logits_).first(logits_.size() / rows_.size() * count);
+  Throughput result = measure(steps * count, [&] {
+    for (std::uint32_t step = 0; step < steps; ++step) executor_->forward(batch, logits);
+  });
+  result.test = "check";
+  result.tokens = steps;
+  result.depth = depth;
+  result.drafted = drafted;
+  return result;
+}
+
 }  // namespace edgerunner::cli

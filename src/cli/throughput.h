@@ -12,10 +12,11 @@ namespace edgerunner::cli {
 // Tokens a second of one test, of all sequences together: the median, least and most of its
 // repetitions.
 struct Throughput {
-  std::string test;          // "prefill" or "decode"
+  std::string test;          // "prefill", "decode" or "check"
   std::uint32_t tokens = 0;  // of each sequence
   std::uint32_t depth = 0;   // tokens in the cache before the first
   std::uint32_t sequences = 1;
+  std::uint32_t drafted = 0;  // tokens of each step that were guessed ahead
   double tps = 0;
   double tps_min = 0;
   double tps_max = 0;
@@ -35,6 +36,10 @@ class ThroughputMeter {
   // sequences at once, a row of each in every forward pass. Where the backend chooses tokens
   // itself, it does, greedily and in bursts, as in generating.
   Throughput decode(std::uint32_t tokens, std::uint32_t depth, std::uint32_t sequences);
+
+  // `steps` steps of speculative decoding behind `depth` tokens: a row and `drafted` guesses of one
+  // sequence in each, all with their logits. Tokens a second are those where every guess is right.
+  Throughput check(std::uint32_t steps, std::uint32_t depth, std::uint32_t drafted);
 
  private:
   std::span<const PageId> pages_of(std::uint32_t sequence) const;

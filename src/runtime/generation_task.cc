@@ -73,10 +73,19 @@ void GenerationTask::start(std::uint32_t reused) {
 
 std::optional<Task::Wish> GenerationTask::wish() const {
   if (sink_->reports() || constraint_) return std::nullopt;
+  return outlook();
+}
+
+std::optional<Task::Wish> GenerationTask::outlook() const {
   const auto room = limits_.context + 1 - static_cast<std::uint32_t>(tokens_.size());
   const std::uint32_t most =
       options_.max_tokens > 0 ? std::min(room, options_.max_tokens - sampled_) : room;
   return Wish{&options_.sampling, next_index(), most};
+}
+
+void GenerationTask::guessed(std::span<const TokenId> tokens) {
+  guesses_ = tokens;
+  summary_.drafted_tokens += static_cast<std::uint32_t>(tokens.size());
 }
 
 Task::Step GenerationTask::advance(std::span<float> logits) {
@@ -90,6 +99,11 @@ Task::Step GenerationTask::advance(std::span<float> logits) {
 Task::Step GenerationTask::take(TokenId token) {
   ++sampled_;
   measure();
+  if (!guesses_.empty()) {
+    const bool right = guesses_.front() == token;
+    if (right) ++summary_.accepted_tokens;
+    guesses_ = right ? guesses_.subspan(1) : std::span<const TokenId>();
+  }
   if (ends(token)) return finish(FinishReason::stop);
 
   tokens_.push_back(token);

@@ -43,6 +43,8 @@ class GenerationTask : public Task {
   bool cancelled() const override;
   void start(std::uint32_t reused) override;
   std::optional<Wish> wish() const override;
+  std::optional<Wish> outlook() const override;
+  void guessed(std::span<const TokenId> tokens) override;
   Step take(TokenId token) override;
   Step advance(std::span<float> logits) override;
   void cancel() noexcept override;
@@ -71,7 +73,8 @@ class GenerationTask : public Task {
   std::optional<StreamDecoder> decoder_;
   StopMatcher matcher_;
   std::vector<TokenId> tokens_;
-  std::vector<float> unchanged_;  // logits before sampling, [vocab_size]; empty without reports
+  std::span<const TokenId> guesses_;  // of the coming tokens, as long as they turn out right
+  std::vector<float> unchanged_;      // logits before sampling, [vocab_size]; empty without reports
   std::optional<TokenReport> report_;  // of the token that is being taken
   double log_sum_ = 0;                 // of unchanged_
   std::size_t decoded_bytes_ = 0;

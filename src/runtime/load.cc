@@ -9,6 +9,7 @@
 #include "edgerunner/error.h"
 #include "edgerunner/model.h"
 #include "runtime/backend.h"
+#include "runtime/load_draft.h"
 #include "runtime/memory_plan.h"
 #include "runtime/model_state.h"
 #include "tokenizer/load.h"
@@ -73,6 +74,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
   input.available = memory_at_hand(options, backend);
+  std::unique_ptr<Drafter> drafter = make_drafter(options, *state->file, input.available);
   input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
   MemoryPlan plan = plan_memory(options, input);
   plan.executor.on_progress = [&](double fraction) { report(0.6 + 0.4 * fraction); };
@@ -87,12 +89,14 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   state->info.remarks = remarks_on(plan, options, spec);
   SchedulerOptions scheduling;
   scheduling.vocab_size = spec.vocab_size;
-  scheduling.prefill_chunk = plan.executor.max_rows - options.max_sequences;
+  scheduling.prefill_chunk = plan.executor.max_rows - plan.executor.max_logit_rows;
   scheduling.max_sequences = options.max_sequences;
   scheduling.window = spec.common_window();
   scheduling.dim = spec.dim;
   scheduling.longest_step = options.longest_step;
-  state->scheduler = std::make_shared<Scheduler>(*state->executor, scheduling);
+  scheduling.draft_tokens = options.speculation.draft_tokens;
+  scheduling.adaptive_drafts = options.speculation.adaptive;
+  state->scheduler = std::make_shared<Scheduler>(*state->executor, scheduling, std::move(drafter));
   report(1);
   return Model(std::move(state));
 }

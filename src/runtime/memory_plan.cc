@@ -12,6 +12,7 @@ namespace edgerunner {
 namespace {
 
 constexpr std::uint32_t kPagesForFurtherSequence = 8;
+constexpr std::uint32_t kSharers = 32;  // sequences that may guess a token each, at least
 
 void require_range(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return;
@@ -23,12 +24,20 @@ void check_options(const ModelOptions& options, std::uint32_t trained_context) {
   require_range("threads", options.threads, 0, 1024);
   require_range("prefill_chunk", options.prefill_chunk, 1, 65536);
   require_range("max_sequences", options.max_sequences, 1, 1024);
+  require_range("draft_tokens", options.speculation.draft_tokens, 1, 64);
   if (options.context > trained_context) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a context of {} tokens is wanted, but the model was trained for {}; "
                             "ask for at most that",
                             options.context, trained_context));
   }
+}
+
+// Rows of a pass that guesses may take. Those of several sequences share them: the more sequences
+// decode together, the less a further row comes for nothing.
+std::uint32_t draft_rows(const ModelOptions& options) {
+  if (!options.speculation.enabled()) return 0;
+  return std::max(options.speculation.draft_tokens, std::min(options.max_sequences, kSharers));
 }
 
 // Pages that a context needs, and those that are good to have beside them.
@@ -60,20 +69,21 @@ class Planner {
     MemoryPlan plan;
     plan.context = context;
     const std::uint32_t chunk = std::min(options_.prefill_chunk, context);
+    const std::uint32_t logit_rows = options_.max_sequences + draft_rows(options_);
     plan.executor = {
         .precision = options_.precision,
         .kv = options_.kv.value_or(default_kv(options_.precision)),
         .threads = options_.threads > 0 ? options_.threads : available_cores(),
-        .max_rows = chunk + options_.max_sequences,
-        .max_logit_rows = options_.max_sequences,
+        .max_rows = chunk + logit_rows,
+        .max_logit_rows = logit_rows,
         .pages = pages.needed + (with_further_pages ? pages.further : 0),
         .max_context = context,
     };
     const MemoryNeed need = input_.need(plan.executor);
     plan.weights_bytes = input_.weights_bytes;
     plan.cache_bytes = need.cache_bytes;
-    plan.scratch_bytes = need.scratch_bytes +
-                         std::uint64_t{options_.max_sequences} * input_.vocab_size * sizeof(float);
+    plan.scratch_bytes =
+        need.scratch_bytes + std::uint64_t{logit_rows} * input_.vocab_size * sizeof(float);
     return plan;
   }
 

@@ -27,12 +27,13 @@ Summary consume(Generation generation, const Model::PieceCallback& on_piece) {
 }  // namespace
 
 Model make_model(std::unique_ptr<Executor> executor, std::unique_ptr<Tokenizer> tokenizer,
-                 const ModelInfo& info, const SchedulerOptions& options) {
+                 const ModelInfo& info, const SchedulerOptions& options,
+                 std::unique_ptr<Drafter> drafter) {
   auto state = std::make_unique<Model::State>();
   state->tokenizer = std::move(tokenizer);
   state->executor = std::move(executor);
   state->info = info;
-  state->scheduler = std::make_shared<Scheduler>(*state->executor, options);
+  state->scheduler = std::make_shared<Scheduler>(*state->executor, options, std::move(drafter));
   return Model(std::move(state));
 }
 

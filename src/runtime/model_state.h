@@ -33,6 +33,7 @@ Model::State& state_of(Model& model);
 // A model of an executor and a tokenizer (which may be null): what Model::load makes of a file, and
 // tests of their own parts. `info` says vocab_size and context.
 Model make_model(std::unique_ptr<Executor> executor, std::unique_ptr<Tokenizer> tokenizer,
-                 const ModelInfo& info, const SchedulerOptions& options);
+                 const ModelInfo& info, const SchedulerOptions& options,
+                 std::unique_ptr<Drafter> drafter = nullptr);
 
 }  // namespace edgerunner

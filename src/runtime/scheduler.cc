@@ -9,12 +9,20 @@
 
 namespace edgerunner {
 
-Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
+Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options,
+                     std::unique_ptr<Drafter> drafter)
     : executor_(executor),
       options_(options),
       cache_(executor, options.window),
-      logits_(std::size_t{options.max_sequences} * options.vocab_size),
+      logits_(std::size_t{executor.options().max_logit_rows} * options.vocab_size),
       chunk_(options.longest_step) {
+  if (drafter) {
+    speculator_.emplace(
+        std::move(drafter),
+        SpeculatorOptions{.most = options.draft_tokens,
+                          .most_rows = executor.options().max_logit_rows - options.max_sequences,
+                          .adaptive = options.adaptive_drafts});
+  }
   running_.reserve(options.max_sequences);
   thread_ = std::thread(&Scheduler::work, this);
 }
@@ -109,7 +117,7 @@ void Scheduler::drop_cancelled() {
   const auto drop = [this](Entry& entry) {
     if (entry.number > cancel_seen_ && !entry.task->cancelled()) return false;
     const std::shared_ptr<Task> task = std::move(entry.task);
-    cache_.release(entry.cache);
+    release(entry);
     task->cancel();
     return true;
   };
@@ -141,6 +149,7 @@ void Scheduler::admit() {
 // Decides how many rows each sequence gets, and gets their pages.
 void Scheduler::plan() {
   share_prefill();
+  guess();
   secure_pages();
   planned_.clear();
   for (Entry& entry : running_) {
@@ -169,8 +178,35 @@ void Scheduler::share_prefill() {
   }
 }
 
+// Guesses for the sequences that decode.
+void Scheduler::guess() {
+  if (!speculator_) return;
+  draft_requests_.clear();
+  for (Entry& entry : running_) {
+    entry.guesses.clear();
+    const auto tokens = entry.task->tokens();
+    if (entry.rows != 1 || entry.cache.length() + 1 < tokens.size()) continue;
+    const std::optional<Task::Wish> outlook = entry.task->outlook();
+    // The last token that it takes comes without a row of its own.
+    if (!outlook || outlook->most < 2) continue;
+    draft_requests_.push_back({.sequence = entry.number,
+                               .tokens = tokens,
+                               .sampling = outlook->sampling,
+                               .index = outlook->index,
+                               .most = outlook->most - 1,
+                               .guesses = &entry.guesses});
+  }
+  try {
+    speculator_->draft(draft_requests_);
+  } catch (...) {
+    // The texts are the same without guesses.
+    for (Entry& entry : running_) entry.guesses.clear();
+    speculator_.reset();
+  }
+}
+
 // Pages for all rows, the oldest sequence's first. Where there are none left, the youngest gives
-// its pages up, be it the one that asks.
+// its pages up, be it the one that asks. Guesses are dropped instead.
 void Scheduler::secure_pages() {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     while (!cache_.reserve(running_[i].cache, running_[i].rows)) {
@@ -187,12 +223,16 @@ void Scheduler::secure_pages() {
       if (youngest == i) return;
     }
   }
+  for (Entry& entry : running_) {
+    const auto guesses = static_cast<std::uint32_t>(entry.guesses.size());
+    if (guesses > 0 && !cache_.reserve(entry.cache, entry.rows + guesses)) entry.guesses.clear();
+  }
 }
 
 void Scheduler::postpone(std::size_t index) {
   Entry entry = std::move(running_[index]);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
-  cache_.release(entry.cache);
+  release(entry);
   const auto place = std::find_if(waiting_.begin(), waiting_.end(), [&entry](const Entry& other) {
     return other.number > entry.number;
   });
@@ -215,6 +255,7 @@ std::uint32_t Scheduler::plan_choices(std::span<Entry* const> entries) {
       continue;
     }
     const std::optional<Task::Wish> wish = entry->task->wish();
+    if (!entry->guesses.empty()) return 0;
     if (!wish || entry->wants_logits || !chooser->can_choose(*wish->sampling)) return 0;
     choices_.push_back({wish->sampling, all, wish->index});
     most = std::min(most, wish->most);
@@ -256,14 +297,21 @@ void Scheduler::run(std::span<Entry* const> entries) {
   tokens_.clear();
   slices_.clear();
   logit_rows_.clear();
+  bool decoding = true;
   for (const Entry* entry : entries) {
     const auto all = entry->task->tokens();
     const std::uint32_t start = entry->cache.length();
     const auto rows = all.subspan(start, entry->rows);
+    const auto guesses = static_cast<std::uint32_t>(entry->guesses.size());
     tokens_.insert(tokens_.end(), rows.begin(), rows.end());
-    slices_.push_back({.rows = entry->rows, .start = start, .pages = entry->cache.pages()});
-    if (start + entry->rows == all.size()) {
-      logit_rows_.push_back(static_cast<std::uint32_t>(tokens_.size() - 1));
+    tokens_.insert(tokens_.end(), entry->guesses.begin(), entry->guesses.end());
+    slices_.push_back(
+        {.rows = entry->rows + guesses, .start = start, .pages = entry->cache.pages()});
+    decoding = decoding && entry->rows == 1;
+    if (start + entry->rows < all.size()) continue;
+    for (auto row = static_cast<std::uint32_t>(tokens_.size() - 1 - guesses); row < tokens_.size();
+         ++row) {
+      logit_rows_.push_back(row);
     }
   }
   const std::span<float> logits =
@@ -273,13 +321,18 @@ void Scheduler::run(std::span<Entry* const> entries) {
     if (steps > 0) {
       chosen_.resize(std::size_t{steps} * choices_.size());
       executor_.chooser()->choose(batch, choices_, steps, chosen_);
-      const bool decoding = tokens_.size() == entries.size();
       if (decoding) burst_.took(steps, std::chrono::steady_clock::now() - begin);
     } else {
       executor_.forward(batch, logits);
     }
-    chunk_.took(static_cast<std::uint32_t>(tokens_.size()),
-                std::chrono::steady_clock::now() - begin);
+    const auto time = std::chrono::steady_clock::now() - begin;
+    const auto rows = static_cast<std::uint32_t>(tokens_.size());
+    if (speculator_ && decoding) {
+      const auto sequences = static_cast<std::uint32_t>(entries.size());
+      speculator_->took(sequences, rows - sequences, time);
+    } else {
+      chunk_.took(rows, time);
+    }
   } catch (...) {
     if (entries.size() == 1) {
       fail(*entries[0], std::current_exception());
@@ -300,7 +353,9 @@ void Scheduler::run(std::span<Entry* const> entries) {
     cache_.commit(entry->cache, computed);
     if (entry->cache.length() < all.size()) continue;
     entry->wants_logits = false;
-    deliver(*entry, logits.subspan(row++ * options_.vocab_size, options_.vocab_size));
+    const std::size_t rows = 1 + entry->guesses.size();
+    deliver(*entry, logits.subspan(row * options_.vocab_size, rows * options_.vocab_size));
+    row += rows;
   }
 }
 
@@ -331,9 +386,26 @@ void Scheduler::take(Entry& entry, std::size_t row, std::uint32_t steps) {
   }
 }
 
+// Hands over logits, those after guesses as long as the task goes on with the tokens that were
+// guessed.
 void Scheduler::deliver(Entry& entry, std::span<float> logits) {
+  const std::vector<TokenId>& guesses = entry.guesses;
+  std::uint32_t right = 0;
   try {
-    follow(entry, entry.task->advance(logits));
+    if (!guesses.empty()) entry.task->guessed(guesses);
+    for (;;) {
+      const Task::Step step =
+          entry.task->advance(logits.subspan(right * options_.vocab_size, options_.vocab_size));
+      const bool goes_on = step == Task::Step::append && right < guesses.size() &&
+                           entry.task->tokens().back() == guesses[right];
+      if (!goes_on) {
+        if (!guesses.empty()) {
+          speculator_->judged(entry.number, static_cast<std::uint32_t>(guesses.size()), right);
+        }
+        return follow(entry, step);
+      }
+      cache_.commit(entry.cache, std::span(guesses).subspan(right++, 1));
+    }
   } catch (...) {
     fail(entry, std::current_exception());
   }
@@ -341,21 +413,26 @@ void Scheduler::deliver(Entry& entry, std::span<float> logits) {
 
 void Scheduler::follow(Entry& entry, Task::Step step) {
   if (step == Task::Step::restart) {
-    cache_.release(entry.cache);
+    release(entry);
     cache_.acquire(entry.cache, entry.task->tokens());
   } else if (step == Task::Step::done) {
     retire(entry);
   }
 }
 
-void Scheduler::retire(Entry& entry) {
+void Scheduler::release(Entry& entry) {
   cache_.release(entry.cache);
+  if (speculator_) speculator_->forget(entry.number);
+}
+
+void Scheduler::retire(Entry& entry) {
+  release(entry);
   entry.task.reset();
 }
 
 void Scheduler::fail(Entry& entry, const std::exception_ptr& error) {
   const std::shared_ptr<Task> task = std::move(entry.task);
-  cache_.release(entry.cache);
+  release(entry);
   task->fail(error);
 }
 

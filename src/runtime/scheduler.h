@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "backend/token_chooser.h"
 #include "runtime/burst_length.h"
 #include "runtime/chunk_length.h"
+#include "runtime/drafter.h"
 #include "runtime/kv_cache.h"
+#include "runtime/speculator.h"
 #include "runtime/task.h"
 
 namespace edgerunner {
@@ -26,6 +29,8 @@ struct SchedulerOptions {
   std::uint32_t window = 0;               // DecoderSpec::common_window()
   std::uint32_t dim = 0;                  // DecoderSpec::dim, for tasks that want hidden states
   ChunkLength::Duration longest_step{0};  // that prompts may make a forward pass; 0: no bound
+  std::uint32_t draft_tokens = 16;        // most that are guessed of a sequence, with a drafter
+  bool adaptive_drafts = true;            // fewer where that is faster
 };
 
 // What a scheduler is doing, as of its last step.
@@ -41,13 +46,20 @@ struct SchedulerStatus {
 // over the next token of every running sequence and a chunk of the prompts that aren't computed
 // yet, shared out evenly among them. It sleeps while there is nothing to do.
 //
+// With a drafter, a sequence that decodes gets rows for guesses of its coming tokens too. Its task
+// sees the logits after them as if one pass after another had computed them, as long as it goes on
+// with the tokens that were guessed; what was computed after a wrong guess is never committed to
+// the cache, and the next pass writes over it.
+//
 // When pages run out, the sequence that was submitted last gives its up and waits to be computed
 // again, which changes nothing but its time: the one submitted first always comes to its end.
 class Scheduler {
  public:
   // The executor must outlive the scheduler, or at least stop(), and be made with
-  // max_rows >= prefill_chunk + max_sequences and max_logit_rows >= max_sequences.
-  Scheduler(Executor& executor, const SchedulerOptions& options);
+  // max_rows >= prefill_chunk + max_logit_rows and max_logit_rows >= max_sequences; what that is
+  // more is room for guesses. Without a `drafter` nothing is guessed.
+  Scheduler(Executor& executor, const SchedulerOptions& options,
+            std::unique_ptr<Drafter> drafter = nullptr);
   ~Scheduler();
 
   void submit(std::shared_ptr<Task> task);
@@ -69,8 +81,9 @@ class Scheduler {
     std::uint64_t number = 0;  // in order of submission
     bool started = false;
     KvCache::Sequence cache;
-    std::uint32_t rows = 0;     // in the coming forward pass
-    bool wants_logits = false;  // the backend could not choose its next token
+    std::uint32_t rows = 0;        // in the coming forward pass, of tokens that the task has
+    std::vector<TokenId> guesses;  // of those after them, a row each
+    bool wants_logits = false;     // the backend could not choose its next token
   };
 
   void work();
@@ -79,6 +92,7 @@ class Scheduler {
   void admit();
   void plan();
   void share_prefill();
+  void guess();
   void secure_pages();
   void run_hidden();
   void run(std::span<Entry* const> entries);
@@ -88,6 +102,7 @@ class Scheduler {
   void run_each_alone(std::span<Entry* const> entries);
   void deliver(Entry& entry, std::span<float> logits);
   void follow(Entry& entry, Task::Step step);
+  void release(Entry& entry);
   void retire(Entry& entry);
   void fail(Entry& entry, const std::exception_ptr& error);
   void postpone(std::size_t index);
@@ -100,15 +115,17 @@ class Scheduler {
   std::deque<Entry> waiting_;    // by number
   std::vector<Entry> running_;   // by number; an entry without a task has ended
   std::vector<Entry*> planned_;  // entries of running_ that have rows
+  std::optional<Speculator> speculator_;
+  std::vector<DraftRequest> draft_requests_;
   std::vector<TokenId> tokens_;
   std::vector<SequenceSlice> slices_;
   std::vector<std::uint32_t> logit_rows_;
-  std::vector<float> logits_;  // [max_sequences, vocab_size]
+  std::vector<float> logits_;  // [max_logit_rows, vocab_size]
   std::vector<TokenChoice> choices_;
   std::vector<TokenId> chosen_;  // [steps, rows that want a token]
   BurstLength burst_;
   ChunkLength chunk_;
-  std::vector<float> hidden_;  // [prefill_chunk + max_sequences, dim], once it is needed
+  std::vector<float> hidden_;  // [max_rows, dim], once it is needed
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;

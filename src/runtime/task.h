@@ -30,14 +30,21 @@ class Task {
   // Computing begins; the first `reused` tokens were found in the cache. Called once.
   virtual void start(std::uint32_t reused) = 0;
 
-  // How the token after the last is to be chosen, told so that a backend may do it where the logits
-  // are. Nullopt: the task wants the logits.
+  // How the tokens after the last are to be chosen.
   struct Wish {
     const SamplingOptions* sampling;
     std::uint64_t index;  // of the token in its sequence
     std::uint32_t most;  // tokens that the task may take from here on, and its context has room for
   };
+  // Told so that a backend may do it where the logits are. Nullopt: the task wants the logits.
   virtual std::optional<Wish> wish() const { return std::nullopt; }
+  // Told so that the tokens may be guessed ahead; the task gets their logits all the same. Nullopt:
+  // there is nothing to guess.
+  virtual std::optional<Wish> outlook() const { return std::nullopt; }
+  // Guesses of the coming tokens that are computed along: as long as the task goes on with them,
+  // one by one, it gets the logits after each at once. The tokens last until the task asks for
+  // another.
+  virtual void guessed(std::span<const TokenId> /*tokens*/) {}
 
   // The token after the last, chosen as wished.
   virtual Step take(TokenId /*token*/) { return Step::done; }

@@ -159,7 +159,9 @@ Json usage_of(std::span<const Summary> summaries, std::size_t choices_per_prompt
 Json timings_of(const Summary& summary) {
   return {{"time_to_first_token_s", summary.time_to_first_token_s},
           {"prefill_tps", summary.prefill_tps},
-          {"decode_tps", summary.decode_tps}};
+          {"decode_tps", summary.decode_tps},
+          {"drafted_tokens", summary.drafted_tokens},
+          {"accepted_tokens", summary.accepted_tokens}};
 }
 
 const char* finish_reason_of(const Summary& summary) {

@@ -41,6 +41,8 @@ void Metrics::count_generation(const Summary& summary) {
   prompt_tokens_ += summary.prompt_tokens;
   reused_tokens_ += summary.reused_tokens;
   generated_tokens_ += summary.generated_tokens;
+  drafted_tokens_ += summary.drafted_tokens;
+  accepted_tokens_ += summary.accepted_tokens;
   if (summary.finish_reason == FinishReason::cancelled) {
     ++cancelled_;
     return;
@@ -58,6 +60,10 @@ std::string Metrics::text(const SchedulerStatus& status) const {
               "Prompt tokens that were found in the cache.", reused_tokens_);
   write_value(out, "counter", "edgerunner_generated_tokens_total", "Tokens generated.",
               generated_tokens_);
+  write_value(out, "counter", "edgerunner_drafted_tokens_total", "Tokens guessed ahead.",
+              drafted_tokens_);
+  write_value(out, "counter", "edgerunner_accepted_tokens_total",
+              "Tokens guessed ahead that were right.", accepted_tokens_);
   write_value(out, "counter", "edgerunner_generations_cancelled_total",
               "Generations that ended because their client went away.", cancelled_);
   write_value(out, "counter", "edgerunner_requests_rejected_total",

@@ -41,6 +41,8 @@ class Metrics {
   std::atomic<std::uint64_t> prompt_tokens_ = 0;
   std::atomic<std::uint64_t> reused_tokens_ = 0;
   std::atomic<std::uint64_t> generated_tokens_ = 0;
+  std::atomic<std::uint64_t> drafted_tokens_ = 0;
+  std::atomic<std::uint64_t> accepted_tokens_ = 0;
   std::atomic<std::uint64_t> cancelled_ = 0;
   std::atomic<std::uint64_t> rejected_ = 0;
   Histogram first_token_;

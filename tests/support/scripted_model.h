@@ -24,7 +24,9 @@ struct ScriptedModelOptions {
   std::string chat_template;
   std::uint32_t dim = 0;  // of hidden states
   std::function<void(const Batch&)> before_forward;
-  bool chooses_tokens = false;  // as a backend does that samples itself
+  bool chooses_tokens = false;                        // as a backend does that samples itself
+  std::function<std::unique_ptr<Drafter>()> drafter;  // what guesses; always as much as it may
+  std::uint32_t draft_rows = 16;                      // of a pass, of all sequences
 };
 
 // A model whose output a script dictates, and a view of its executor.
@@ -47,8 +49,8 @@ struct ScriptedModel {
     info.context = options.context;
     info.chat_template = options.chat_template;
     ExecutorOptions limits;
-    limits.max_rows = options.prefill_chunk + options.max_sequences;
-    limits.max_logit_rows = options.max_sequences;
+    limits.max_logit_rows = options.max_sequences + (options.drafter ? options.draft_rows : 0);
+    limits.max_rows = options.prefill_chunk + limits.max_logit_rows;
     limits.pages = options.pages;
     limits.max_context = options.context;
     auto executor = std::make_unique<ScriptedExecutor>(info.vocab_size, std::move(script), limits,
@@ -62,8 +64,11 @@ struct ScriptedModel {
     scheduling.max_sequences = options.max_sequences;
     scheduling.window = options.window;
     scheduling.dim = options.dim;
+    scheduling.adaptive_drafts = false;
     if (!options.tokenizer) tokenizer.reset();
-    return {make_model(std::move(executor), std::move(tokenizer), info, scheduling), view};
+    return {make_model(std::move(executor), std::move(tokenizer), info, scheduling,
+                       options.drafter ? options.drafter() : nullptr),
+            view};
   }
 };
 

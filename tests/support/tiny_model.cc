@@ -32,7 +32,7 @@ struct Vocabulary {
   }
 };
 
-Vocabulary make_vocabulary() {
+Vocabulary make_vocabulary(const std::string& last_token) {
   Vocabulary vocabulary;
   vocabulary.add("<unk>", 2);
   vocabulary.add("<s>", 3);
@@ -43,9 +43,10 @@ Vocabulary make_vocabulary() {
     vocabulary.add(std::string(1, letter), 1);
     vocabulary.add("\u2581" + std::string(1, letter), 1);
   }
-  for (const char* word : {"th", "he", "the", "\u2581the", "in", "an", "é", "€"}) {
+  for (const char* word : {"th", "he", "the", "\u2581the", "in", "an", "é"}) {
     vocabulary.add(word, 1);
   }
+  vocabulary.add(last_token, 1);
   return vocabulary;
 }
 
@@ -88,7 +89,7 @@ std::vector<float> make_weights(const TensorShape& tensor, std::mt19937& random)
 }  // namespace
 
 void write_tiny_model(const std::filesystem::path& path, const TinyModelOptions& options) {
-  const Vocabulary vocabulary = make_vocabulary();
+  const Vocabulary vocabulary = make_vocabulary(options.last_token);
   gguf::Writer writer(path);
   writer.set("general.architecture", std::string("llama"));
   writer.set("general.name", std::string("tiny"));
@@ -118,7 +119,7 @@ void write_tiny_model(const std::filesystem::path& path, const TinyModelOptions&
   for (const TensorShape& tensor : tensors) {
     writer.declare(tensor.name, ElementType::f32, tensor.shape);
   }
-  std::mt19937 random(20);
+  std::mt19937 random(options.seed);
   for (const TensorShape& tensor : tensors) {
     const std::vector<float> weights = make_weights(tensor, random);
     writer.write(tensor.name, std::as_bytes(std::span(weights)));

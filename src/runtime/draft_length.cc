@@ -5,16 +5,9 @@
 namespace edgerunner {
 namespace {
 
-constexpr double kFading = 0.5;  // of counts with each draft: the last few count
-// What is believed before anything was tried, and the weight of that in guesses.
-constexpr double kFirstChance = 0.8;
-constexpr double kFirstWeight = 3;
+constexpr double kFading = 0.8;  // of counts with each draft: about the last five count
 
 }  // namespace
-
-double DraftLength::chance() const {
-  return (right_ + kFirstChance * kFirstWeight) / (tried_ + kFirstWeight);
-}
 
 std::uint32_t DraftLength::next(const DraftCost& cost, std::uint32_t sequences,
                                 std::uint32_t most) {
@@ -26,8 +19,9 @@ std::uint32_t DraftLength::next(const DraftCost& cost, std::uint32_t sequences,
   double best_rate = 1;  // tokens in the time of a pass without guesses
   double expected = 1;   // tokens of a pass
   double all_right = 1;
+  const double chance = right_ / tried_;  // that a guess is right after right ones
   for (std::uint32_t count = 1; count <= most; ++count) {
-    all_right *= chance();
+    all_right *= chance;
     expected += all_right;
     const double rate = expected / cost.of(count * sequences);
     if (rate > best_rate) {

@@ -22,10 +22,9 @@ class DraftLength {
   static constexpr std::uint32_t kFirstPause = 4;
   static constexpr std::uint32_t kLongestPause = 64;  // passes
 
-  double chance() const;  // that a guess is right after right ones
-
-  double right_ = 0;  // fading counts
-  double tried_ = 0;
+  // Fading counts. They begin as if guesses had been made, so that the first are not few.
+  double right_ = 2.4;
+  double tried_ = 3;
   bool trial_ = false;  // the last guesses were not expected to pay
   std::uint32_t pause_ = kFirstPause;
   std::uint32_t waiting_ = 0;  // passes without guesses to come

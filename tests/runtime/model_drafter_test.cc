@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "support/scripted_executor.h"
@@ -46,8 +46,8 @@ class ModelDrafterTest : public ::testing::Test {
 
   // (start, rows) of the only sequence of pass i.
   std::pair<std::uint32_t, std::uint32_t> pass(std::size_t i) const {
-    const ScriptedExecutor::Pass pass = executor_->passes().at(i);
-    return {pass.at(0).start, pass.at(0).rows};
+    const ScriptedExecutor::Slice slice = executor_->passes().at(i).at(0);
+    return {slice.start, slice.rows};
   }
 
   SamplingOptions sampling_;

@@ -35,7 +35,7 @@ class ErringDrafter : public Drafter {
       std::vector<TokenId> tokens(request.tokens.begin(), request.tokens.end());
       while (request.guesses->size() < request.most) {
         TokenId token = script_(tokens);
-        if (period_ > 0 && ++guesses_ % period_ == 0) ++token;
+        if (period_ > 0 && ++guesses_ % period_ == 0) token = (token + 1) % 256;
         request.guesses->push_back(token);
         tokens.push_back(token);
       }
@@ -190,7 +190,7 @@ TEST(Speculation, HoldsToAGrammar) {
   for (const MakeDrafter& drafter : kDrafters) expect_same({}, options, drafter);
   GenerateOptions schema;
   schema.json_schema = R"({"const": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]})";
-  EXPECT_GT(expect_same({}, schema, kLookup), 5U);
+  expect_same({}, schema, kLookup);
 }
 
 TEST(Speculation, EndsAtTheContextsEndAndGoesOnInACircularOne) {
@@ -253,11 +253,9 @@ TEST(Speculation, GivesUpGuessesWherePagesAreScarce) {
 }
 
 TEST(Speculation, EndsAloneWhatFailsAmongOthers) {
-  bool armed = true;
-  const auto fail_on_x = [&armed](const Batch& batch) {
-    const bool guessed = batch.logit_rows.size() > 2;
+  const auto fail_on_x = [](const Batch& batch) {
     for (const TokenId token : batch.tokens) {
-      if (armed && guessed && token == 'x') throw Error(ErrorCode::device, "x");
+      if (token == 'x') throw Error(ErrorCode::device, "x");
     }
   };
   ScriptedModel guessing(few_letters, {.before_forward = fail_on_x, .drafter = erring(4)});
@@ -266,7 +264,7 @@ TEST(Speculation, EndsAloneWhatFailsAmongOthers) {
   const auto good = start(guessing, "begin", tokens(50));
   EXPECT_EQ(good->done.get_future().get().tokens,
             plain.model.generate("begin", tokens(50)).summary().tokens);
-  bad->done.get_future().wait();
+  EXPECT_THROW(bad->done.get_future().get(), Error);
 }
 
 TEST(Speculation, GoesOnWithoutADrafterThatFails) {

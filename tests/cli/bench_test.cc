@@ -42,6 +42,20 @@ TEST_F(Bench, AddsUpTheTokensOfSequencesAtOnce) {
   }
 }
 
+TEST_F(Bench, MeasuresStepsThatCheckGuesses) {
+  const nlohmann::json bench =
+      run_json({"bench", model_, "--prompt", "none", "--decode", "3", "--depth", "70",
+                "--draft-tokens", "1,7", "--repetitions", "1", "--json"});
+  ASSERT_EQ(bench["results"].size(), 3);
+  EXPECT_EQ(bench["results"][0]["drafted"], 0);
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_EQ(bench["results"][i]["test"], "check");
+    EXPECT_EQ(bench["results"][i]["drafted"], i == 1 ? 1 : 7);
+    EXPECT_EQ(bench["results"][i]["depth"], 70);
+    EXPECT_GT(bench["results"][i]["tps"], 0);
+  }
+}
+
 TEST_F(Bench, TheDefaultTestsFitTheContext) {
   const nlohmann::json bench = run_json({"bench", model_, "--repetitions", "1", "--json"});
   ASSERT_EQ(bench["results"].size(), 3);

@@ -123,6 +123,36 @@ TEST_F(Generate, AnInterruptEndsWithTheSummary) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("finished: cancelled"), HasSubstr("1 prompt token")));
 }
 
+TEST_F(Generate, GuessingAheadGivesTheSameIds) {
+  for (const char* temperature : {"0", "0.8"}) {
+    const std::vector<std::string> options = {"--prompt",  "he he he he",      "--max-tokens",
+                                              "40",        "--ignore-eos",     "--temperature",
+                                              temperature, "--repeat-penalty", "1.1"};
+    const auto with = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> all = options;
+      all.insert(all.end(), more.begin(), more.end());
+      return json(all);
+    };
+    const nlohmann::json plain = with({});
+    EXPECT_EQ(plain["drafted_tokens"], 0);
+    EXPECT_EQ(plain["accepted_tokens"], 0);
+    EXPECT_EQ(with({"--speculate", "off"})["ids"], plain["ids"]);
+    EXPECT_EQ(with({"--speculate", "lookup"})["ids"], plain["ids"]);
+    EXPECT_EQ(with({"--draft", model_, "--draft-tokens", "3"})["ids"], plain["ids"]);
+  }
+}
+
+TEST_F(Generate, RefusesToGuessByTwoWaysOrByAnUnknownOne) {
+  const auto run = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"--prompt", "x"});
+    return run_program(command(std::move(options)));
+  };
+  expect_refusal(run({"--speculate", "magic"}), 2, {"--speculate", "magic"});
+  expect_refusal(run({"--speculate", "lookup", "--draft", model_}), 2, {"--draft"});
+  expect_refusal(run({"--speculate", "lookup", "--draft-tokens", "0"}), 2, {"--draft-tokens"});
+  expect_refusal(run({"--draft", folder_ / "none.gguf"}), 1, {"none.gguf"});
+}
+
 TEST_F(Generate, RefusesWhatCannotBeGenerated) {
   const auto run = [&](std::vector<std::string> options) {
     return run_program(command(std::move(options)));

@@ -146,13 +146,16 @@ void Scheduler::admit() {
   }
 }
 
-// Decides how many rows each sequence gets, and gets their pages.
+// Decides how many rows each sequence gets, and gets their pages. Guesses that find none are
+// dropped.
 void Scheduler::plan() {
   share_prefill();
   guess();
   secure_pages();
   planned_.clear();
   for (Entry& entry : running_) {
+    const auto guesses = static_cast<std::uint32_t>(entry.guesses.size());
+    if (guesses > 0 && !cache_.reserve(entry.cache, entry.rows + guesses)) entry.guesses.clear();
     if (entry.rows > 0) planned_.push_back(&entry);
   }
 }
@@ -206,7 +209,7 @@ void Scheduler::guess() {
 }
 
 // Pages for all rows, the oldest sequence's first. Where there are none left, the youngest gives
-// its pages up, be it the one that asks. Guesses are dropped instead.
+// its pages up, be it the one that asks.
 void Scheduler::secure_pages() {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     while (!cache_.reserve(running_[i].cache, running_[i].rows)) {
@@ -222,10 +225,6 @@ void Scheduler::secure_pages() {
       postpone(youngest);
       if (youngest == i) return;
     }
-  }
-  for (Entry& entry : running_) {
-    const auto guesses = static_cast<std::uint32_t>(entry.guesses.size());
-    if (guesses > 0 && !cache_.reserve(entry.cache, entry.rows + guesses)) entry.guesses.clear();
   }
 }
 

@@ -7,6 +7,8 @@ namespace {
 
 // Of what was observed before, with each observation: they are a few dozen passes old at most.
 constexpr double kFading = 0.95;
+// Of what is assumed, beside a pass that was just timed.
+constexpr double kPriorWeight = 0.3;
 // The weight of a new time of passes without guesses.
 constexpr double kNew = 0.25;
 
@@ -30,6 +32,7 @@ DraftCost::Sums DraftCost::prior() {
   Sums sums;
   sums.add(1, 1.4);
   sums.add(15, 3.7);
+  sums.fade(kPriorWeight);
   return sums;
 }
 

@@ -220,6 +220,7 @@ std::uint32_t ForwardPass::unit_tiles() const {
 
 void ForwardPass::multiply(std::span<const Product> products, Operation operation,
                            const Preparation& next) {
+  if (context_.observer != nullptr) show(products);
   std::uint32_t tiles = 0;
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   const std::uint32_t threads = static_cast<std::uint32_t>(worker_.count());
@@ -277,6 +278,15 @@ void ForwardPass::fetch(const Upcoming& next, std::size_t bytes) const {
       first -= count;
     }
   }
+}
+
+void ForwardPass::show(std::span<const Product> products) {
+  worker_.for_each(static_cast<std::uint32_t>(products.size()), [&](std::uint32_t i) {
+    const Activations& x = products[i].x;
+    const InputRows rows{x.data, x.rows, x.cols, x.row_stride};
+    context_.observer->see(*products[i].weights, 0, rows);
+    if (products[i].gate != nullptr) context_.observer->see(*products[i].gate->weights, 0, rows);
+  });
 }
 
 }  // namespace edgerunner::cpu

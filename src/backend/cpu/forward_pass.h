@@ -6,6 +6,7 @@
 #include <span>
 
 #include "arch/decoder.h"
+#include "backend/cpu/input_observer.h"
 #include "backend/cpu/kv_pool.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/plan.h"
@@ -31,6 +32,7 @@ struct PassContext {
   std::span<float> logits;
   std::span<float> hidden;  // where not empty, wanted of all rows instead of logits
   OperationTimes* times;    // null: not measured
+  InputObserver* observer;  // null: nobody looks on
 };
 
 // The weights of the next products, in the order in which they are shared out.
@@ -173,6 +175,9 @@ class ForwardPass {
   void multiply(std::span<const Product> products, Operation operation, const Preparation& next);
   // Tiles of kRowTile weight rows that are shared out together where rows are few.
   std::uint32_t unit_tiles() const;
+  // To the observer.
+  void show(std::span<const Product> products);
+  void show_groups(const Matrix& experts, std::uint32_t rows);
   // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
   // of `rows` rows are shared out.
   std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;

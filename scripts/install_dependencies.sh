@@ -7,12 +7,14 @@ set -euo pipefail
 declare -A packages=(
   # The compiler, the build, and the libraries that EdgeRunner links (README: Dependencies).
   [build]="g++ cmake ninja-build ccache pkg-config libfmt-dev libpcre2-dev libutf8proc-dev
-           nlohmann-json3-dev libcli11-dev libedit-dev libboost-dev libgtest-dev libgmock-dev"
+           nlohmann-json3-dev libcli11-dev libedit-dev libboost-dev
+           libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev"
   # What CI checks with: sanitizers and libFuzzer come with clang.
   [check]="clang clang-format clang-tidy libclang-rt-dev"
   # The cross build for arm64, and the emulators that run its tests and those of a smaller x86-64.
   [arm64]="g++-aarch64-linux-gnu qemu-user-static libfmt-dev:arm64 libpcre2-dev:arm64
-           libutf8proc-dev:arm64 libedit-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64"
+           libutf8proc-dev:arm64 libedit-dev:arm64 libcurl4-openssl-dev:arm64
+           libssl-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64"
   # What builds the Python package, with tools that pip fetches.
   [python]="python3 python3-dev python3-pip python3-venv"
   # What fetches and unpacks the model of the quickstart.

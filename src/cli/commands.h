@@ -23,5 +23,8 @@ void add_serve_command(CLI::App& program);
 void add_quantize_command(CLI::App& program);
 void add_convert_command(CLI::App& program);
 void add_imatrix_command(CLI::App& program);
+void add_pull_command(CLI::App& program);
+void add_list_command(CLI::App& program);
+void add_remove_command(CLI::App& program);
 
 }  // namespace edgerunner::cli

@@ -55,6 +55,9 @@ int run(int argc, char** argv) {
   add_quantize_command(program);
   add_convert_command(program);
   add_imatrix_command(program);
+  add_pull_command(program);
+  add_list_command(program);
+  add_remove_command(program);
   if (argc > 1 && argv[1][0] != '-' && !is_command(program, argv[1])) {
     return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
   }

@@ -11,11 +11,15 @@
 #include "backend/executor.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
+#include "hub/resolve_model.h"
 
 namespace edgerunner::cli {
 namespace {
 
 constexpr int kMostThreads = 1024;  // far beyond any machine; keeps a slip from exhausting memory
+
+constexpr const char* kModelHelp =
+    "A GGUF file, or any shard of a split one; or a name, as edgerunner list shows them";
 
 std::pair<TokenId, float> parse_bias(const std::string& text) {
   TokenId id = 0;
@@ -38,7 +42,16 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 }  // namespace
 
 void add_model_path(CLI::App& command, std::string& path) {
-  command.add_option("MODEL", path, "A GGUF file, or any shard of a split one")->required();
+  accept_model_name(*command.add_option("MODEL", path, kModelHelp)->required());
+}
+
+void accept_model_name(CLI::Option& option) {
+  option.transform(CLI::Validator(
+      [](std::string& model) {
+        model = hub::resolve_model(model);
+        return std::string();  // no complaint
+      },
+      "", ""));
 }
 
 void ModelArguments::add_to(CLI::App& command) {
@@ -47,7 +60,7 @@ void ModelArguments::add_to(CLI::App& command) {
 }
 
 void ModelArguments::add_to_with_shape(CLI::App& command) {
-  command.add_option("MODEL", path, "A GGUF file, or any shard of a split one");
+  accept_model_name(*command.add_option("MODEL", path, kModelHelp));
   command
       .add_option("--shape", shape,
                   fmt::format("Instead of a file: random weights in the shape of a known model; {}",

@@ -46,6 +46,10 @@ struct ModelArguments {
 // The positional MODEL alone, for commands that run nothing.
 void add_model_path(CLI::App& command, std::string& path);
 
+// Lets an option that takes a model's path take the name of a fetched model too: by the time that
+// the command runs, it is a path.
+void accept_model_name(CLI::Option& option);
+
 // How the next token is chosen and when a generation ends.
 struct SamplingArguments {
   GenerateOptions options;

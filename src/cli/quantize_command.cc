@@ -8,6 +8,7 @@
 
 #include "base/cpu_features.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/quantize_report.h"
 #include "quantize/quantize_file.h"
@@ -50,7 +51,9 @@ void quantize(const QuantizeArguments& arguments) {
 void add_quantize_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("quantize", "Write a model in another element type");
   const auto arguments = std::make_shared<QuantizeArguments>();
-  command->add_option("IN", arguments->in, "GGUF file, of any type")->required();
+  accept_model_name(
+      *command->add_option("IN", arguments->in, "GGUF file of any type, or a model's name")
+           ->required());
   command->add_option("OUT", arguments->out, "File to write")->required();
   command
       ->add_option("TYPE", arguments->type,

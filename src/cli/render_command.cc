@@ -9,6 +9,7 @@
 #include "chat/local_time.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
@@ -90,7 +91,8 @@ void add_render_command(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("render", "What a chat template makes of a conversation");
   const auto arguments = std::make_shared<RenderArguments>();
-  command->add_option("MODEL", arguments->model, "A GGUF file that holds a chat template");
+  accept_model_name(*command->add_option("MODEL", arguments->model,
+                                         "A GGUF file that holds a chat template, or its name"));
   command->add_option("--template", arguments->template_file, "A file that holds one, instead");
   command
       ->add_option("--messages", arguments->messages,

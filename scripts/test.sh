@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every check that CI runs: all tests (release), format,
-# guards, clang-tidy, tests under sanitizers, the quickstart, and the Python package. The last line is
-# "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
+# guards, clang-tidy, tests under sanitizers, the quickstart, and the Python package. Says how long
+# each took. What failed stands by name before the last line, "N passed, N failed, N skipped"; the exit
+# status is 0 when nothing did.
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -10,37 +11,38 @@ jobs=$(nproc)
 passed=0 failed=0 skipped=0
 failures=()
 
-# check NAME COMMAND...: one check that passes or fails as a whole.
+mkdir -p build
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+# check NAME COMMAND...: one check that passes or fails as a whole. Of one that fails, the lines that
+# say why are kept for the end: a compiler's errors, GoogleTest's failures.
 check() {
-  local name=$1
+  local name=$1 start=$SECONDS line
   shift
-  local start=$SECONDS
   echo "== $name"
-  if "$@" </dev/null; then
+  if "$@" </dev/null 2>&1 | tee "$output"; then
     passed=$((passed + 1))
-    echo "== $name: $((SECONDS - start)) s"
   else
     failed=$((failed + 1))
     failures+=("$name")
+    while IFS= read -r line; do failures+=("  $line"); done < <(
+      grep -aE '(error|warning|undefined reference|: failed)[: ]|^FAILED|\[  FAILED  \]' "$output" |
+        cut -c1-300 | sort -u | head -n 20)
     echo "== $name failed"
   fi
-}
-
-# The names of the tests that a report of ctest's calls failed.
-failed_tests() {
-  grep -E '<testcase .*status="fail"' "$1" | sed -E 's/.*<testcase name="([^"]*)".*/\1/'
+  echo "== $name: $((SECONDS - start)) s"
 }
 
 # run_tests PRESET ARGUMENTS...: the tests of a build, counted one by one from ctest's report.
 run_tests() {
-  local preset=$1 report attribute count start=$SECONDS
+  local preset=$1 report attribute count start=$SECONDS name
   shift
   report="$root/build/$preset/tests.xml"
   rm -f "$report"
   echo "== tests ($preset)"
   ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error \
     --output-junit "$report" --exclude-regex '_NOT_BUILT$' "$@" </dev/null
-  echo "== tests ($preset): $((SECONDS - start)) s"
   if [[ ! -f "$report" ]]; then
     failed=$((failed + 1))
     failures+=("tests ($preset): ctest gave no report")
@@ -55,17 +57,24 @@ run_tests() {
   passed=$((passed + counts[tests] - counts[failures] - not_run))
   failed=$((failed + counts[failures]))
   skipped=$((skipped + not_run))
-  while read -r name; do failures+=("tests ($preset): $name"); done < <(failed_tests "$report")
+  if [[ ${counts[failures]} -ne 0 ]]; then
+    failures+=("tests ($preset): ${counts[failures]}")
+    while IFS= read -r name; do failures+=("  $name"); done < <(
+      grep -E '<testcase .*status="fail"' "$report" | grep -oP '(?<= name=")[^"]*')
+  fi
+  echo "== tests ($preset): $((SECONDS - start)) s"
 }
 
 # The release build on an emulated Haswell: nothing that runs there needs AVX-512. What the kernels
 # compute is tested above, each instruction set forced; the long tests add nothing to that here.
 test_on_haswell() {
-  local emulator=(qemu-x86_64-static -cpu Haswell)
-  "${emulator[@]}" build/release/bin/base_test --gtest_brief=1 &&
-    EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/kernels_test --gtest_brief=1 &&
-    EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/cpu_executor_test --gtest_brief=1 \
-      --gtest_filter='-CpuBits.*:CpuExecutor.ExactAgrees*'
+  local emulator=(qemu-x86_64-static -cpu Haswell) kernels status=0
+  EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/kernels_test --gtest_brief=1 &
+  kernels=$!
+  "${emulator[@]}" build/release/bin/base_test --gtest_brief=1 || status=1
+  EDGERUNNER_ISA=avx2 "${emulator[@]}" build/release/bin/cpu_executor_test --gtest_brief=1 \
+    --gtest_filter='-CpuBits.*:CpuExecutor.ExactAgrees*' || status=1
+  wait "$kernels" && return "$status"
 }
 check_arm64_objects() {
   scripts/check_instruction_sets.sh build/arm64 aarch64-linux-gnu-objdump aarch64-linux-gnu-nm

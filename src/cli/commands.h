@@ -26,5 +26,6 @@ void add_imatrix_command(CLI::App& program);
 void add_pull_command(CLI::App& program);
 void add_list_command(CLI::App& program);
 void add_remove_command(CLI::App& program);
+void add_documents_command(CLI::App& program);
 
 }  // namespace edgerunner::cli

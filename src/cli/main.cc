@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/usage_error.h"
+#include "cli/version.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::cli {
@@ -37,7 +39,9 @@ bool is_command(const CLI::App& program, std::string_view word) {
 
 int run(int argc, char** argv) {
   CLI::App program("Runs language models from GGUF files.", "edgerunner");
-  program.set_version_flag("--version", "edgerunner " EDGERUNNER_VERSION);
+  program.set_version_flag("--version", version_text,
+                           "Print the build, instruction sets and backends; as JSON before --json");
+  program.set_help_all_flag("--help-all", "Print the help of every command");
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   add_info_command(program);
@@ -58,13 +62,20 @@ int run(int argc, char** argv) {
   add_pull_command(program);
   add_list_command(program);
   add_remove_command(program);
+  add_documents_command(program);
   if (argc > 1 && argv[1][0] != '-' && !is_command(program, argv[1])) {
     return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
   }
   try {
     program.parse(argc, argv);
+  } catch (const CLI::CallForVersion& version) {
+    if (std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc) {
+      write_json(version_json());
+    } else {
+      write_output(version.what() + std::string("\n"));
+    }
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help, --version: CLI11 prints what was asked for
+    if (error.get_exit_code() == 0) {  // --help: CLI11 prints what was asked for
       return program.exit(error);
     }
     const auto chosen = program.get_subcommands();

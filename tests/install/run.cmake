@@ -1,5 +1,5 @@
-# Installs the build into a folder of its own, builds a project there that finds it with
-# find_package(), and runs the result.
+# Installs the build into a folder of its own, runs the program there, builds a project that finds
+# the library with find_package(), and runs the result.
 #   cmake -DBUILD_DIR= -DCONSUMER_DIR= -DEXAMPLE= -DMODEL= -DCXX= -DGENERATOR= -DFLAGS= -P run.cmake
 set(work ${BUILD_DIR}/tests/installed)
 file(REMOVE_RECURSE ${work})
@@ -14,6 +14,14 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/prefix)
+run(${work}/prefix/bin/edgerunner --version)
+foreach(file share/man/man1/edgerunner.1 share/bash-completion/completions/edgerunner
+             share/zsh/vendor-completions/_edgerunner
+             share/fish/vendor_completions.d/edgerunner.fish)
+  if(NOT EXISTS ${work}/prefix/${file})
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${work}/build -G ${GENERATOR}
     -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${FLAGS}" -DCMAKE_PREFIX_PATH=${work}/prefix
     -DEXAMPLE_SOURCE=${EXAMPLE})

@@ -13,6 +13,7 @@
 #include "cli/usage_error.h"
 #include "hub/known_models.h"
 #include "hub/pull.h"
+#include "hub/sha256.h"
 
 namespace edgerunner::cli {
 namespace {

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 // The model of the folder that a name, or the path of one of its files, means.
 hub::InstalledModel find_model(const std::filesystem::path& folder, const std::string& name) {
-  std::filesystem::path wanted = std::filesystem::path(name).is_absolute() ? name : folder / name;
+  std::filesystem::path wanted = folder / name;  // an absolute one is itself
   if (const auto source = hub::find_source(name)) wanted = folder / source->file;
   for (const hub::InstalledModel& model : hub::installed_models(folder)) {
     const auto is_wanted = [&](const std::filesystem::path& file) {

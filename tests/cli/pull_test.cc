@@ -83,8 +83,8 @@ TEST_F(PullTest, FetchesAModelThatEveryCommandThenKnowsByItsName) {
   EXPECT_EQ(run.out, fetched().string() + "\n");
   EXPECT_EQ(run.err.find('\r'), std::string::npos) << "progress, where there is no terminal";
   EXPECT_EQ(read(fetched()), file_);
-  EXPECT_EQ(run_json({"info", name, "--json"})["file"], fetched().string());
-  EXPECT_EQ(run_json({"tokenize", name, "--text", "he", "--json"})["ids"], json({kTinyHe}));
+  EXPECT_EQ(run_json({"info", name, "--json"})["path"], fetched().string());
+  EXPECT_EQ(run_json({"tokenize", name, "--text", "he", "--json"})["ids"], json::array({kTinyHe}));
   const ProgramRun quantized = run_program({"quantize", name, folder_ / "out.gguf", "F16"});
   EXPECT_EQ(quantized.status, 0) << quantized.err;
 }
@@ -122,7 +122,8 @@ TEST_F(PullTest, ListsAndRemovesWhatWasFetched) {
   EXPECT_THAT(run_program({"list"}).out, HasSubstr("hf:owner/repo/tiny.gguf"));
   expect_refusal(run_program({"rm", "hf:owner/repo/tiny.gguf", "nothing"}), 1, {"nothing"});
   EXPECT_TRUE(std::filesystem::exists(fetched()));
-  const json removed = run_json({"rm", "hf:owner/repo/tiny.gguf", models[1]["path"], "--json"});
+  const json removed =
+      run_json({"rm", "hf:owner/repo/tiny.gguf", models[1]["path"].get<std::string>(), "--json"});
   EXPECT_EQ(removed["removed"].size(), 2U);
   EXPECT_TRUE(files().empty());
   expect_refusal(run_program({"rm", model_}), 1, {model_});  // not fetched, so not ours to remove

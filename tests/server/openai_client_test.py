@@ -179,7 +179,7 @@ def test_demanded_tools(server):
         assert (name, text) == (call.function.name, call.function.arguments)
     flat = {"type": "function", **WEATHER["function"], "strict": True}
     answer = server.client.responses.create(model="any", input="Paris?", tools=[flat], tool_choice="required",
-                                            max_output_tokens=200)
+                                            max_output_tokens=200, temperature=0)
     assert answer.output[0].type == "function_call" and json.loads(answer.output[0].arguments)["city"]
     expect_error(openai.BadRequestError, "tool_choice", lambda: ask(server, "Hi", tool_choice="required"))
 
@@ -237,7 +237,7 @@ def test_responses(server):
     assert text == answer.output_text
     assert last.type in ("response.completed", "response.incomplete"), last
     schema = {"type": "object", "required": ["a"], "additionalProperties": False, "properties": {"a": {"enum": [1, 2]}}}
-    answer = server.client.responses.create(model="any", input="Hi", max_output_tokens=60, text={
+    answer = server.client.responses.create(model="any", input="Hi", max_output_tokens=60, temperature=0, text={
         "format": {"type": "json_schema", "name": "n", "schema": schema}})
     assert json.loads(answer.output_text)["a"] in (1, 2)
     expect_error(openai.BadRequestError, "input", lambda: server.client.responses.create(model="any", input=[]))

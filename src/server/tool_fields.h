@@ -8,7 +8,7 @@ namespace edgerunner::server {
 
 // What a request says of tools. Its move is as safe as that of a JSON value, which the check can't
 // see.
-struct ToolFields {  // NOLINT(bugprone-exception-escape)
+struct ToolFields {       // NOLINT(bugprone-exception-escape)
   Json tools;             // for the template, in chat's form; null where none may be called
   Json callable;          // those of them that may be called
   bool demanded = false;  // the answer must be calls

@@ -36,7 +36,7 @@ std::uint32_t DraftLength::next(const DraftCost& cost, std::uint32_t sequences,
 void DraftLength::took(std::uint32_t guessed, std::uint32_t right) {
   right_ = kFading * right_ + right;
   tried_ = kFading * tried_ + right + (right < guessed ? 1 : 0);
-  if (!trial_) {
+  if (!trial_ || right == guessed) {
     pause_ = kFirstPause;
     return;
   }

@@ -170,6 +170,7 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
       copy_16(shared_address(layers + (index & 1)) + threadIdx.x * 16,
               reinterpret_cast<const uint4*>(p.layers + index) + threadIdx.x, true);
     }
+    copy_commit();
   };
   const auto mark = [&](std::uint32_t step, std::uint32_t point) {
     if (io.timeline == nullptr || threadIdx.x != 0) return;

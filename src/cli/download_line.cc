@@ -13,7 +13,7 @@ using std::chrono::duration;
 constexpr std::chrono::milliseconds kBetweenLines{100};
 constexpr std::chrono::seconds kSpeedWindow{5};
 constexpr std::size_t kBarWidth = 16;
-constexpr std::size_t kNameWidth = 28;  // so that the whole line fits into 80 columns
+constexpr std::size_t kNameWidth = 22;  // so that the whole line fits into 80 columns
 
 std::string bar(double fraction) {
   const auto done = static_cast<std::size_t>(fraction * double(kBarWidth));

@@ -8,7 +8,7 @@
 
 #include "backend/executor.h"
 #include "base/cpu_features.h"
-#include "build_commit.h"
+#include "cli/build_commit.h"
 
 namespace edgerunner::cli {
 namespace {

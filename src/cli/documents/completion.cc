@@ -86,6 +86,10 @@ complete -o filenames -F _edgerunner edgerunner
 }
 
 std::string zsh_completion(const std::vector<CommandText>& commands) {
+  std::string of_program;
+  for (const OptionText& option : commands.front().options) {
+    of_program += fmt::format("    '{}:{}'\n", option.name, quoted(option.description, ":"));
+  }
   std::string list;
   std::string cases;
   for (std::size_t i = 1; i < commands.size(); ++i) {
@@ -115,8 +119,11 @@ _edgerunner() {{
   local names
   local -a commands=(
 {}  )
+  local -a options=(
+{}  )
   if ((CURRENT == 2)); then
     _describe command commands
+    _describe -o option options
     return
   fi
   shift words
@@ -126,7 +133,7 @@ _edgerunner() {{
 }}
 _edgerunner "$@"
 )sh",
-                     list, cases);
+                     list, of_program, cases);
 }
 
 std::string fish_completion(const std::vector<CommandText>& commands) {

@@ -22,6 +22,7 @@ class OutputFile {
   void write(std::span<const std::byte> bytes);
   std::uint64_t written() const { return written_; }
   const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& part_path() const { return part_; }  // until commit()
 
   // Brings the bytes to the disk; nothing may be written afterwards.
   void close();

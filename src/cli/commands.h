@@ -21,5 +21,7 @@ void add_bench_command(CLI::App& program);
 void add_profile_command(CLI::App& program);
 void add_serve_command(CLI::App& program);
 void add_quantize_command(CLI::App& program);
+void add_convert_command(CLI::App& program);
+void add_imatrix_command(CLI::App& program);
 
 }  // namespace edgerunner::cli

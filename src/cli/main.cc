@@ -53,6 +53,8 @@ int run(int argc, char** argv) {
   add_profile_command(program);
   add_serve_command(program);
   add_quantize_command(program);
+  add_convert_command(program);
+  add_imatrix_command(program);
   if (argc > 1 && argv[1][0] != '-' && !is_command(program, argv[1])) {
     return report(fmt::format("'{}' is not a command; see edgerunner --help", argv[1]), kUsage);
   }

@@ -107,7 +107,7 @@ class Writer::Impl {
     ++current_;
   }
 
-  void finish() {
+  void finish(const std::function<void(const std::filesystem::path&)>& check) {
     begin();
     if (current_ < tensors_.size()) {
       refuse("tensor '{}' is not complete: {} of {} bytes were written", tensors_[current_].name,
@@ -116,6 +116,7 @@ class Writer::Impl {
     if (finished_) refuse("the file is finished already");
     finished_ = true;
     for (OutputFile& shard : shards_) shard.close();
+    if (check && shards_.size() == 1) check(shards_.front().part_path());
     // The first shard comes last: with it the model is complete.
     std::for_each(shards_.rbegin(), shards_.rend(), [](OutputFile& shard) { shard.commit(); });
   }
@@ -263,6 +264,8 @@ void Writer::declare(std::string_view name, ElementType type,
 void Writer::write(std::string_view name, std::span<const std::byte> bytes) {
   impl_->write(name, bytes);
 }
-void Writer::finish() { impl_->finish(); }
+void Writer::finish(const std::function<void(const std::filesystem::path&)>& check) {
+  impl_->finish(check);
+}
 
 }  // namespace edgerunner::gguf

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -47,8 +48,9 @@ class Writer {
   // declarations.
   void write(std::string_view name, std::span<const std::byte> bytes);
 
-  // Every tensor must be complete. Nothing may be called afterwards.
-  void finish();
+  // Every tensor must be complete. Nothing may be called afterwards. `check`, where the model is a
+  // single file, gets its path before it takes its name, and may throw.
+  void finish(const std::function<void(const std::filesystem::path& written)>& check = nullptr);
 
  private:
   class Impl;

@@ -8,13 +8,19 @@
 #include <string_view>
 
 #include "gguf/file.h"
+#include "quantize/importance_matrix.h"
 #include "quantize/recipe.h"
 
 namespace edgerunner {
 
+// general.quantization_version: of the K formats' block layout.
+inline constexpr std::uint32_t kQuantizationVersion = 2;
+
 struct QuantizeOptions {
   int threads = 1;
   std::uint64_t max_shard_bytes = 0;  // 0: one file
+  // What errors count; for matrices that it lacks all alike. Null: none.
+  const ImportanceMatrix* importance = nullptr;
   // Called before each tensor, with the bytes of the model that are done.
   std::function<void(std::string_view tensor, std::uint64_t done, std::uint64_t total)> progress;
 };

@@ -104,17 +104,28 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-TypeChooser::TypeChooser(const gguf::File& model, const Recipe& recipe)
-    : recipe_(recipe), tied_head_(model.find_tensor("output.weight") == nullptr) {
+bool Recipe::fits(ElementType chosen) const {
+  if (chosen == ElementType::iq4_nl || traits(chosen).block_length == 256) return true;
+  // Not Q4_0 and Q5_0: a smaller mean error made SmolLM2's perplexity worse there
+  // (docs/numerics.md).
+  return type != chosen && (chosen == ElementType::q4_1 || chosen == ElementType::q5_1);
+}
+
+ModelOutline ModelOutline::of(const gguf::File& model) {
   const std::string architecture(model.get_string("general.architecture").value_or(""));
   const auto number = [&](std::string_view key, std::uint64_t fallback) {
     const gguf::Value* value = model.find(fmt::format("{}.{}", architecture, key));
     if (value == nullptr || value->type == gguf::ValueType::array) return fallback;
     return std::max<std::uint64_t>(1, model.get_uint(value->key).value_or(fallback));
   };
-  layers_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(number("block_count", 1), 1U << 20));
   const std::uint64_t heads = number("attention.head_count", 1);
-  query_groups_ = static_cast<std::uint32_t>(heads / number("attention.head_count_kv", heads));
+  ModelOutline outline;
+  outline.layers =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(number("block_count", 1), 1U << 20));
+  outline.query_groups =
+      static_cast<std::uint32_t>(heads / number("attention.head_count_kv", heads));
+  outline.tied_head = model.find_tensor("output.weight") == nullptr;
+  return outline;
 }
 
 ElementType TypeChooser::choose(const gguf::Tensor& tensor) const {
@@ -129,7 +140,7 @@ ElementType TypeChooser::choose(const gguf::Tensor& tensor) const {
 ElementType TypeChooser::mixed(std::string_view name) const {
   const Place place = place_of(name);
   const std::uint32_t layer = place.layer.value_or(0);
-  if (name == "output.weight" || (name == "token_embd.weight" && tied_head_)) {
+  if (name == "output.weight" || (name == "token_embd.weight" && model_.tied_head)) {
     return ElementType::q6_k;
   }
   const bool is_value = place.role == "attn_v.weight";
@@ -137,16 +148,16 @@ ElementType TypeChooser::mixed(std::string_view name) const {
   const bool is_output = place.role == "attn_output.weight";
   switch (recipe_.type) {
     case ElementType::q2_k:
-      if (is_value) return query_groups_ >= 4 ? ElementType::q4_k : ElementType::q3_k;
+      if (is_value) return model_.query_groups >= 4 ? ElementType::q4_k : ElementType::q3_k;
       return is_down || is_output ? ElementType::q3_k : recipe_.type;
     case ElementType::q3_k:
       if (is_value) return layer < 2 ? ElementType::q5_k : ElementType::q4_k;
-      if (is_down && layer < layers_ / 16) return ElementType::q5_k;
-      if (is_down && is_sensitive(layer, layers_)) return ElementType::q4_k;
+      if (is_down && layer < model_.layers / 16) return ElementType::q5_k;
+      if (is_down && is_sensitive(layer, model_.layers)) return ElementType::q4_k;
       return is_output ? ElementType::q4_k : recipe_.type;
     default:
-      return (is_value || is_down) && is_sensitive(layer, layers_) ? ElementType::q6_k
-                                                                   : recipe_.type;
+      return (is_value || is_down) && is_sensitive(layer, model_.layers) ? ElementType::q6_k
+                                                                         : recipe_.type;
   }
 }
 

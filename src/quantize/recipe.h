@@ -18,16 +18,29 @@ struct Recipe {
   ElementType type;         // of most matrices
   bool mix;                 // some stay finer
   std::uint32_t file_type;  // general.file_type, by the numbers of the GGUF field
+
+  // Whether a tensor that gets the type `chosen` is fitted where nothing is known of its
+  // importance: where the type leaves a choice, and in Q4_1 and Q5_1 as they stand in for it.
+  bool fits(ElementType chosen) const;
 };
 
 // By name, without regard to case. Empty where there is none.
 std::optional<Recipe> find_recipe(std::string_view name);
 std::vector<std::string> recipe_names();
 
+// What a mix goes by in a model as a whole.
+struct ModelOutline {
+  std::uint32_t layers = 1;
+  std::uint32_t query_groups = 1;  // query heads for each KV head
+  bool tied_head = false;          // the embedding is the head too
+
+  static ModelOutline of(const gguf::File& model);
+};
+
 // Chooses types for the tensors of one model.
 class TypeChooser {
  public:
-  TypeChooser(const gguf::File& model, const Recipe& recipe);
+  TypeChooser(const ModelOutline& model, const Recipe& recipe) : recipe_(recipe), model_(model) {}
 
   // The tensor's own type where it stays as it is: vectors, routers, and what isn't a weight.
   ElementType choose(const gguf::Tensor& tensor) const;
@@ -36,9 +49,7 @@ class TypeChooser {
   ElementType mixed(std::string_view name) const;
 
   Recipe recipe_;
-  std::uint32_t layers_;
-  bool tied_head_;              // the embedding is the head too
-  std::uint32_t query_groups_;  // query heads for each KV head
+  ModelOutline model_;
 };
 
 }  // namespace edgerunner

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "edgerunner/error.h"
 #include "tensor/blocks.h"
+#include "tensor/quantize_fit.h"
 #include "tensor/quantize_k.h"
 #include "tensor/store_f16.h"
 
@@ -131,6 +132,62 @@ bool encode(Values x, blocks::Q5_1& block) {
   return true;
 }
 
+// encode(x, weight, block): the same formats with the scale and minimum that make the weighted
+// squared error smallest, in place of those that the extremes dictate.
+
+template <int kZero>
+bool fit_about_zero(Values x, Values weight, blocks::F16& d, Codes& codes) {
+  using Symmetric = IntegerCodes<-kZero, kZero - 1>;
+  if (!store_f16(d, fit_symmetric<Symmetric>({x, weight}).scale)) return false;
+  const float inverse = reciprocal(d.value());
+  for (int i = 0; i < kLength; ++i) {
+    codes[i] = static_cast<std::uint8_t>(Symmetric::code(Symmetric::nearest(x[i] * inverse)));
+  }
+  return true;
+}
+
+bool fit_range(Values x, Values weight, int last, blocks::F16& d, blocks::F16& m, Codes& codes) {
+  const auto highest = static_cast<float>(last);
+  const AffineFit fit = fit_affine<Minimum::any>({x, weight}, highest);
+  if (!store_f16(d, fit.scale) || !store_f16(m, -fit.minimum)) return false;
+  const AffineFit stored{d.value(), -m.value()};
+  for (int i = 0; i < kLength; ++i) {
+    codes[i] =
+        static_cast<std::uint8_t>(affine_code(x[i], stored, affine_inverse(stored), highest));
+  }
+  return true;
+}
+
+bool encode(Values x, Values weight, blocks::Q4_0& block) {
+  Codes codes;
+  if (!fit_about_zero<8>(x, weight, block.d, codes)) return false;
+  pack_nibbles(codes, block);
+  return true;
+}
+
+bool encode(Values x, Values weight, blocks::Q5_0& block) {
+  Codes codes;
+  if (!fit_about_zero<16>(x, weight, block.d, codes)) return false;
+  pack_nibbles(codes, block);
+  pack_fifth_bits(codes, block);
+  return true;
+}
+
+bool encode(Values x, Values weight, blocks::Q4_1& block) {
+  Codes codes;
+  if (!fit_range(x, weight, 15, block.d, block.m, codes)) return false;
+  pack_nibbles(codes, block);
+  return true;
+}
+
+bool encode(Values x, Values weight, blocks::Q5_1& block) {
+  Codes codes;
+  if (!fit_range(x, weight, 31, block.d, block.m, codes)) return false;
+  pack_nibbles(codes, block);
+  pack_fifth_bits(codes, block);
+  return true;
+}
+
 void require_finite(ElementType type, std::span<const float> values) {
   const auto bad = std::find_if_not(values.begin(), values.end(),
                                     [](float value) { return std::isfinite(value); });
@@ -150,11 +207,20 @@ void require_finite(ElementType type, std::span<const float> values) {
 }
 
 template <typename Block>
-void encode_blocks(ElementType type, std::span<const float> values, std::byte* out) {
+void encode_blocks(ElementType type, std::span<const float> values,
+                   std::span<const float> importance, std::byte* out) {
   require_finite(type, values);
   for (std::size_t start = 0; start < values.size(); start += kLength) {
+    const Values x = values.subspan(start).first<kLength>();
     Block block;
-    if (!encode(values.subspan(start).first<kLength>(), block)) refuse_block(type, values, start);
+    bool fits;
+    if constexpr (requires(Values v) { encode(v, v, block); }) {
+      fits = importance.empty() ? encode(x, block)
+                                : encode(x, importance.subspan(start).first<kLength>(), block);
+    } else {
+      fits = encode(x, block);
+    }
+    if (!fits) refuse_block(type, values, start);
     std::memcpy(out, &block, sizeof(block));
     out += sizeof(block);
   }
@@ -203,15 +269,15 @@ void quantize(ElementType type, std::span<const float> values, std::span<std::by
     case ElementType::bf16:
       return narrow_all<f32_to_bf16>(values, out);
     case ElementType::q8_0:
-      return encode_blocks<blocks::Q8_0>(type, values, out);
+      return encode_blocks<blocks::Q8_0>(type, values, importance, out);
     case ElementType::q4_0:
-      return encode_blocks<blocks::Q4_0>(type, values, out);
+      return encode_blocks<blocks::Q4_0>(type, values, importance, out);
     case ElementType::q4_1:
-      return encode_blocks<blocks::Q4_1>(type, values, out);
+      return encode_blocks<blocks::Q4_1>(type, values, importance, out);
     case ElementType::q5_0:
-      return encode_blocks<blocks::Q5_0>(type, values, out);
+      return encode_blocks<blocks::Q5_0>(type, values, importance, out);
     case ElementType::q5_1:
-      return encode_blocks<blocks::Q5_1>(type, values, out);
+      return encode_blocks<blocks::Q5_1>(type, values, importance, out);
     case ElementType::q2_k:
     case ElementType::q3_k:
     case ElementType::q4_k:

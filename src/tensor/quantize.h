@@ -13,7 +13,8 @@ namespace edgerunner {
 // block length and `blocks` hold exactly that many blocks, at any address.
 //
 // `importance`, [values.size()] or empty, says what the squared error of each value counts, not
-// negative; the byte-identical formats have no choice to make and ignore it.
+// negative. Given it, Q4_0, Q4_1, Q5_0 and Q5_1 are fitted too, in place of byte-identical; F32,
+// F16, BF16 and Q8_0 ignore it.
 //
 // F16 and BF16 round to nearest even; NaN stays NaN, and what is too large for F16 becomes
 // infinity. The block formats have no code for NaN and infinity, and their f16 scale no room for

@@ -96,7 +96,9 @@ float symmetric_error(const SubBlock& block, float scale) {
   });
 }
 
-// ---- Formats with a minimum: x = scale * code - minimum, both not negative, codes 0 to last.
+// ---- Formats with a minimum: x = scale * code - minimum, codes 0 to last, scale not negative. The
+// minimum is not negative either in the K formats, and any number in Q4_1 and Q5_1.
+enum class Minimum { not_negative, any };
 
 struct AffineFit {
   float scale = 0;
@@ -121,7 +123,8 @@ inline float affine_error(const SubBlock& block, const AffineFit& fit, float las
 }
 
 // The scale and minimum that suit the codes of `guess` best.
-inline AffineFit refit_affine(const SubBlock& block, const AffineFit& guess, float last) {
+template <Minimum kMinimum>
+AffineFit refit_affine(const SubBlock& block, const AffineFit& guess, float last) {
   const float inverse = affine_inverse(guess);
   const auto code = [&](std::size_t i) { return affine_code(block.x[i], guess, inverse, last); };
   const auto sum = [&](const auto& term) {
@@ -137,7 +140,7 @@ inline AffineFit refit_affine(const SubBlock& block, const AffineFit& guess, flo
   if (determinant > 0) {
     const double scale = (w * xq - x * q) / determinant;
     const double minimum = (q * xq - qq * x) / determinant;
-    if (scale > 0 && minimum >= 0) {
+    if (scale > 0 && (kMinimum == Minimum::any || minimum >= 0)) {
       return {static_cast<float>(scale), static_cast<float>(minimum)};
     }
   }
@@ -145,10 +148,11 @@ inline AffineFit refit_affine(const SubBlock& block, const AffineFit& guess, flo
   return {qq > 0 && xq > 0 ? static_cast<float>(xq / qq) : 0.0F, 0.0F};
 }
 
-inline AffineFit fit_affine(const SubBlock& block, float last) {
+template <Minimum kMinimum = Minimum::not_negative>
+AffineFit fit_affine(const SubBlock& block, float last) {
   constexpr int kSteps = 10;
-  float low = 0;
-  float high = 0;
+  float low = kMinimum == Minimum::any ? block.x.front() : 0.0F;
+  float high = low;
   for (const float x : block.x) {
     low = std::min(low, x);
     high = std::max(high, x);
@@ -158,7 +162,8 @@ inline AffineFit fit_affine(const SubBlock& block, float last) {
   for (int step = -kSteps; step <= kSteps; ++step) {
     const float levels = last * (1.0F + 0.04F * static_cast<float>(step));
     const AffineFit guess{(high - low) / levels, -low};
-    const AffineFit fit = refit_affine(block, refit_affine(block, guess, last), last);
+    const AffineFit fit =
+        refit_affine<kMinimum>(block, refit_affine<kMinimum>(block, guess, last), last);
     const float error = affine_error(block, fit, last);
     if (error < least) {
       least = error;

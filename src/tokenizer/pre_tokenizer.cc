@@ -97,6 +97,7 @@ constexpr Entry kEntries[] = {
     {"llama-bpe", &kLlama3Stages, false, true, true},
     {"llama3", &kLlama3Stages, false, true, true},
     {"llama-v3", &kLlama3Stages, false, true, true},
+    {"dbrx", &kLlama3Stages},
     {"qwen2", &kQwen2Stages, true},
     {"tekken", &kTekkenStages, false, true, true},
     {"deepseek-llm", &kDeepSeekLlmStages},
@@ -141,6 +142,23 @@ void PreTokenizer::split(std::string_view text, Scratch& scratch) const {
     }
     std::swap(pieces, next);
   }
+}
+
+std::optional<std::string_view> pre_tokenizer_name(const PublishedStages& published) {
+  const auto same = [](std::string_view stage, std::string_view name) {
+    if (name == "Digits") return stage == kDigit;
+    return stage == (name == "ByteLevel" ? kGpt2 : name);
+  };
+  for (const Entry& entry : kEntries) {
+    const std::span<const std::string_view> stages(*entry.stages);
+    const auto end = std::find(stages.begin(), stages.end(), std::string_view());
+    if (entry.normalizes == published.normalizes &&
+        entry.ignores_merges == published.ignores_merges &&
+        std::equal(stages.begin(), end, published.stages.begin(), published.stages.end(), same)) {
+      return entry.name;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace edgerunner

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,5 +38,16 @@ class PreTokenizer {
   bool ignores_merges_ = false;
   bool adds_bos_ = false;
 };
+
+// How a tokenizer.json cuts text, by its own names: the expression of a Split, "Digits" for single
+// digits, "ByteLevel" for that step's own expression.
+struct PublishedStages {
+  std::vector<std::string> stages;
+  bool normalizes = false;      // NFC
+  bool ignores_merges = false;  // a word that is a token is taken whole
+};
+
+// The name under which tokenizer.ggml.pre has them; empty where there is none.
+std::optional<std::string_view> pre_tokenizer_name(const PublishedStages& published);
 
 }  // namespace edgerunner

@@ -32,5 +32,26 @@ TEST_F(QuantizeCommand, AFolderThatIsNotThereIsNamed) {
   EXPECT_THAT(run.err, HasSubstr("/nowhere/out.gguf"));
 }
 
+TEST_F(QuantizeCommand, TakesTheImportanceMatrixOfAText) {
+  const std::string matrix = folder_ / "imatrix.gguf";
+  const nlohmann::json report =
+      run_json({"imatrix", model_, "--text", "he hehe he", "-o", matrix, "--json"});
+  EXPECT_EQ(report["file"], matrix);
+  EXPECT_EQ(report["matrices"], 2 * 7 + 1);  // of two layers, and the head
+  const std::string out = folder_ / "q4.gguf";
+  EXPECT_GT(
+      run_json({"quantize", model_, out, "Q4_1", "--imatrix", matrix, "--json"})["tensors"]["Q4_1"],
+      0);
+  expect_refusal(run_program({"quantize", model_, out, "Q4_1", "--imatrix", model_}), 1,
+                 {model_, "importance matrix"});
+}
+
+TEST_F(QuantizeCommand, ConvertNamesAFolderThatIsNone) {
+  expect_refusal(run_program({"convert", folder_ / "nothing", folder_ / "out.gguf"}), 1,
+                 {"nothing", "config.json"});
+  expect_refusal(run_program({"convert", folder_.path(), folder_ / "out.gguf", "--type", "Q9"}), 2,
+                 {"Q9", "Q4_K_M"});
+}
+
 }  // namespace
 }  // namespace edgerunner::test

@@ -33,7 +33,7 @@ class Recipes : public ::testing::Test {
 
   static ElementType choose(const gguf::File& file, std::string_view recipe, std::string_view name,
                             std::uint64_t cols = 512, std::uint32_t rank = 2) {
-    const TypeChooser chooser(file, find_recipe(recipe).value());
+    const TypeChooser chooser(ModelOutline::of(file), find_recipe(recipe).value());
     return chooser.choose({name, ElementType::f16, rank, {cols, rank > 1 ? 64U : 1U, 1, 1}, {}});
   }
 

@@ -142,5 +142,31 @@ TEST(QuantizeFitted, NamesTheValueThatDoesNotFit) {
   }
 }
 
+// With importance the blocks of 32 are fitted too: never worse than where the extremes dictate.
+TEST(QuantizeFitted, ImportanceLowersTheErrorOfBlocksOf32) {
+  const std::vector<float> x = gaussian(64 * 1024);
+  const std::vector<float> equal(x.size(), 1.0F);
+  for (const ElementType type :
+       {ElementType::q4_0, ElementType::q4_1, ElementType::q5_0, ElementType::q5_1}) {
+    EXPECT_LT(relative_error(x, round_trip(type, x, equal)), relative_error(x, round_trip(type, x)))
+        << traits(type).name;
+  }
+}
+
+TEST(QuantizeFitted, AFinerGridFindsTheCoarserOneInIt) {
+  const std::vector<float> coarse = round_trip(ElementType::q4_1, gaussian(4096));
+  const std::vector<float> equal(coarse.size(), 1.0F);
+  EXPECT_LT(relative_error(coarse, round_trip(ElementType::q5_1, coarse, equal)), 1e-3);
+}
+
+TEST(QuantizeFitted, ABlockOfOneValueStaysInAllTypesOf32) {
+  const std::vector<float> x(64, 1.5F);
+  const std::vector<float> equal(x.size(), 1.0F);
+  for (const ElementType type :
+       {ElementType::q4_0, ElementType::q4_1, ElementType::q5_0, ElementType::q5_1}) {
+    EXPECT_LT(relative_error(x, round_trip(type, x, equal)), 1e-3) << traits(type).name;
+  }
+}
+
 }  // namespace
 }  // namespace edgerunner

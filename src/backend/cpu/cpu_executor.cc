@@ -45,9 +45,11 @@ std::vector<std::string> describe_kernels(const Decoder& decoder, const Executor
 
 class CpuExecutor final : public Executor, private Profilable {
  public:
-  CpuExecutor(const Decoder& decoder, const ExecutorOptions& options, Isa isa)
+  CpuExecutor(const Decoder& decoder, const ExecutorOptions& options, Isa isa,
+              cpu::InputObserver* observer = nullptr)
       : decoder_(decoder),
         options_(options),
+        observer_(observer),
         kernels_(cpu::kernels(isa)),
         vectors_(cpu::vector_kernels(isa)),
         plan_(decoder.spec, options),
@@ -80,7 +82,8 @@ class CpuExecutor final : public Executor, private Profilable {
                                    plan_,    workspace_,
                                    cache_,   ropes_,
                                    batch,    logits,
-                                   hidden,   times_};
+                                   hidden,   times_,
+                                   observer_};
     pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
     ropes_.set_ready(std::max(ropes_.ready(), plan_.end_position()));
     if (times_ != nullptr) times_->lap(Operation::other);
@@ -104,6 +107,7 @@ class CpuExecutor final : public Executor, private Profilable {
 
   const Decoder& decoder_;
   ExecutorOptions options_;
+  cpu::InputObserver* observer_;
   const cpu::Kernels& kernels_;
   const cpu::VectorKernels& vectors_;
   cpu::Plan plan_;
@@ -121,6 +125,13 @@ class CpuExecutor final : public Executor, private Profilable {
 std::unique_ptr<Executor> cpu::make_executor(const Decoder& decoder, const ExecutorOptions& options,
                                              Isa isa) {
   return std::make_unique<CpuExecutor>(decoder, options, isa);
+}
+
+std::unique_ptr<Executor> cpu::make_observed_executor(const Decoder& decoder,
+                                                      ExecutorOptions options,
+                                                      InputObserver& observer) {
+  options.precision = Precision::exact;
+  return std::make_unique<CpuExecutor>(decoder, options, chosen_isa(), &observer);
 }
 
 std::unique_ptr<Executor> make_cpu_executor(const Decoder& decoder,

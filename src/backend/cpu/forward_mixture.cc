@@ -46,6 +46,10 @@ void ForwardPass::mixture(std::size_t layer) {
   inner.norm = feed_forward.norm;
   inner.sources = {space.source_row, slots};
   prepare(inner);
+  if (context_.observer != nullptr) {
+    show_groups(w.gate, spec.ffn_dim);
+    show_groups(w.up, spec.ffn_dim);
+  }
   multiply_groups(spec.ffn_dim, [&](const ExpertGroup& group, const auto& run) {
     float* hidden = space_.hidden + std::size_t{group.first_slot} * spec.ffn_dim;
     run(w.gate, group, hidden, Epilogue::store);
@@ -56,6 +60,7 @@ void ForwardPass::mixture(std::size_t layer) {
   Preparation outer = preparation(space_.hidden, spec.ffn_dim, {&w.down}, Operation::down);
   outer.sources = {space.own_row, slots};
   prepare(outer);
+  if (context_.observer != nullptr) show_groups(w.down, spec_.dim);
   multiply_groups(spec_.dim, [&](const ExpertGroup& group, const auto& run) {
     run(w.down, group, space.outputs + std::size_t{group.first_slot} * spec_.dim, Epilogue::store);
   });
@@ -97,6 +102,18 @@ void ForwardPass::group_by_expert(const MixtureSpec& spec) {
       space.choices[i].slot = slot;
       space.source_row[slot] = i / spec.used;
       space.own_row[slot] = slot;
+    }
+  });
+}
+
+void ForwardPass::show_groups(const Matrix& experts, std::uint32_t rows) {
+  worker_.for_each(1, [&](std::uint32_t) {
+    for (std::uint32_t i = 0; i < space_.mixture.group_count; ++i) {
+      const ExpertGroup& group = space_.mixture.groups[i];
+      const Activations x = activations(experts);
+      context_.observer->see(experts.row_range(group.expert * rows, rows), group.expert,
+                             {x.data + std::size_t{group.first_slot} * x.row_stride, group.rows,
+                              x.cols, x.row_stride});
     }
   });
 }

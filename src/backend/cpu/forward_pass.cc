@@ -203,6 +203,7 @@ std::uint32_t ForwardPass::product_share(std::uint32_t rows, std::uint32_t count
 
 void ForwardPass::multiply(std::span<const Product> products, bool chained, Operation operation,
                            const Preparation& next) {
+  if (context_.observer != nullptr) show(products);
   std::uint32_t tiles = 0;
   for (const Product& p : products) tiles += tiles_of(p.weights->rows);
   if (chained) tiles = tiles_of(products[0].weights->rows);
@@ -231,6 +232,13 @@ void ForwardPass::multiply(std::span<const Product> products, bool chained, Oper
       }
       share -= count;
     }
+  });
+}
+
+void ForwardPass::show(std::span<const Product> products) {
+  worker_.for_each(static_cast<std::uint32_t>(products.size()), [&](std::uint32_t i) {
+    const Activations& x = products[i].x;
+    context_.observer->see(*products[i].weights, 0, {x.data, x.rows, x.cols, x.row_stride});
   });
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "arch/decoder.h"
+#include "backend/cpu/input_observer.h"
 #include "backend/cpu/kv_pool.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/plan.h"
@@ -30,6 +31,7 @@ struct PassContext {
   std::span<float> logits;
   std::span<float> hidden;  // where not empty, wanted of all rows instead of logits
   OperationTimes* times;    // null: not measured
+  InputObserver* observer;  // null: nobody looks on
 };
 
 // Rows of floats that become the operand of products, normed first where a norm is given.
@@ -139,6 +141,8 @@ class ForwardPass {
   // the same rows of weights. Then prepares the next one, if any.
   void multiply(std::span<const Product> products, bool chained, Operation operation,
                 const Preparation& next);
+  void show(std::span<const Product> products);
+  void show_groups(const Matrix& experts, std::uint32_t rows);
   // Weight rows, a multiple of kRowTile, that a thread multiplies at a time, where `count` matrices
   // of `rows` rows are shared out.
   std::uint32_t product_share(std::uint32_t rows, std::uint32_t count) const;

@@ -96,7 +96,8 @@ TEST_P(SameBits, AsThePortableKernels) {
       const Portable portable(type, format, kind, cols, refinement);
       const test::Prepared prepared(kernels(isa), format, portable.x, cols, refinement);
       SCOPED_TRACE(std::to_string(cols) + " columns");
-      for (const std::uint32_t tokens : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 31U, 65U}) {
+      for (const std::uint32_t tokens :
+           {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 31U, 32U, 33U, 65U}) {
         ASSERT_NO_FATAL_FAILURE(
             expect_same(kernels(isa), portable, prepared, 33, (kMostTokens - tokens) / 2, tokens));
       }

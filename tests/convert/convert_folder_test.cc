@@ -1,0 +1,121 @@
+#include "convert/convert_folder.h"
+
+#include <gmock/gmock.h>
+
+#include "backend/executor.h"
+#include "hugging_face_folder.h"
+#include "quantize/quantize_file.h"
+#include "support/expect_error.h"
+#include "support/model_fixture.h"
+#include "support/shared_data.h"
+#include "support/temporary_folder.h"
+#include "tensor/dequantize.h"
+
+// Fixtures become folders by the inverse of the conversion, with the config.json that made them in
+// Hugging Face's library, and must come back.
+
+namespace edgerunner::convert {
+namespace {
+
+std::vector<std::string> unquantised_fixtures() {
+  std::vector<std::string> names;
+  for (const std::string& name : test::all_fixtures()) {
+    const std::string type = test::load_fixture(name).weight_type;
+    if (type == "F32" || type == "F16" || type == "BF16") names.push_back(name);
+  }
+  return names;
+}
+
+class ConvertFolder : public ::testing::Test {
+ protected:
+  gguf::File convert(const std::string& type = "", std::uint64_t max_shard_bytes = 0) {
+    QuantizeOptions options;
+    options.threads = 2;
+    options.max_shard_bytes = max_shard_bytes;
+    convert_folder(in_, out_, find_recipe(type), options);
+    return gguf::File::open(out_);
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path in_ = folder_ / "model";
+  std::filesystem::path out_ = folder_ / "out.gguf";
+};
+
+void expect_same_tensor(const gguf::Tensor& got, const gguf::Tensor& wanted) {
+  SCOPED_TRACE(std::string(wanted.name));
+  EXPECT_EQ(got.type, wanted.type);
+  EXPECT_EQ(got.shape, wanted.shape);
+  if (!wanted.name.starts_with("rope_")) {
+    EXPECT_TRUE(
+        std::equal(got.data.begin(), got.data.end(), wanted.data.begin(), wanted.data.end()));
+    return;
+  }
+  std::vector<float> a(got.elements());
+  std::vector<float> b(wanted.elements());
+  dequantize(got.type, got.data, a);
+  dequantize(wanted.type, wanted.data, b);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6F * b[i]);
+}
+
+TEST_F(ConvertFolder, GivesTheTensorsAndTheLogitsOfEveryFixture) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  const std::vector<std::string> names = unquantised_fixtures();
+  EXPECT_GE(names.size(), 22U);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    test::ModelFixture fixture = test::load_fixture(name);
+    std::filesystem::remove_all(in_);
+    test::write_fixture_folder(in_, name, fixture.file);
+    gguf::File file = convert();
+    ASSERT_EQ(file.tensors().size(), fixture.file.tensors().size());
+    for (const gguf::Tensor& wanted : fixture.file.tensors()) {
+      const gguf::Tensor* got = file.find_tensor(wanted.name);
+      ASSERT_NE(got, nullptr) << wanted.name;
+      expect_same_tensor(*got, wanted);
+    }
+    fixture.decoder = read_decoder(file);
+    ExecutorOptions options;
+    options.max_context = fixture.context;
+    options.pages = pages_for(fixture.context);
+    const auto executor = make_reference_executor(fixture.decoder, options);
+    EXPECT_LT(test::largest_error(*executor, fixture, 64), 1e-5);
+  }
+}
+
+TEST_F(ConvertFolder, ReadsShardsAndWritesShards) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  const test::ModelFixture fixture = test::load_fixture("llama-gqa-64-bf16");
+  test::write_fixture_folder(in_, fixture.name, fixture.file, 3);
+  QuantizeOptions options;
+  options.max_shard_bytes = fixture.file.bytes() / 3;
+  convert_folder(in_, out_, std::nullopt, options);
+  std::filesystem::path first;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    if (entry.path().filename().string().starts_with("out-00001-of-")) first = entry.path();
+  }
+  ASSERT_FALSE(first.empty());
+  const gguf::File file = gguf::File::open(first);
+  EXPECT_GT(file.shard_count(), 1U);
+  for (const gguf::Tensor& wanted : fixture.file.tensors()) {
+    expect_same_tensor(*file.find_tensor(wanted.name), wanted);
+  }
+}
+
+TEST_F(ConvertFolder, QuantisesAsTheQuantiserDoes) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  const test::ModelFixture fixture = test::load_fixture("llama-gqa-untied");
+  test::write_fixture_folder(in_, fixture.name, fixture.file);
+  for (const std::string type : {"F16", "Q8_0", "Q4_K_M"}) {
+    const gguf::File file = convert(type);
+    const std::filesystem::path direct = folder_ / "direct.gguf";
+    quantize_file(fixture.file, direct, find_recipe(type).value(), {});
+    const gguf::File quantised = gguf::File::open(direct);
+    EXPECT_EQ(file.get_uint("general.file_type"), quantised.get_uint("general.file_type"));
+    for (const gguf::Tensor& wanted : quantised.tensors()) {
+      expect_same_tensor(*file.find_tensor(wanted.name), wanted);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace edgerunner::convert

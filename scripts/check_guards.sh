@@ -21,13 +21,14 @@ declare -rA below=(
   [arch]="base tensor gguf"
   [tokenizer]="base tensor gguf"
   [quantize]="base tensor gguf"
+  [convert]="base tensor gguf arch quantize tokenizer"
   [chat]="base tensor gguf constraint"
   [constraint]="base tensor gguf"
   [backend]="base tensor gguf arch"
   [runtime]="base tensor gguf arch tokenizer chat constraint backend"
   [c_api]=""
   [server]="base tensor gguf arch tokenizer chat constraint backend runtime"
-  [cli]="base tensor gguf arch quantize tokenizer chat constraint backend runtime server"
+  [cli]="base tensor gguf arch quantize convert tokenizer chat constraint backend runtime server"
 )
 
 breaches=0

@@ -177,7 +177,7 @@ std::vector<std::string> lines_of(const Config& json, const std::vector<Merge>& 
       json.refuse("merges",
                   fmt::format("holds '{}' and '{}', which GGUF can't tell apart", left, right));
     }
-    lines.push_back(left + " " + right);
+    lines.push_back(fmt::format("{} {}", left, right));
   }
   return lines;
 }

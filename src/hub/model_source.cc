@@ -176,7 +176,7 @@ std::vector<ModelSource> shards_of(const ModelSource& source) {
 }
 
 std::string name_of_file(const std::filesystem::path& file) {
-  const std::string path = file.generic_string();
+  std::string path = file.generic_string();
   if (!path.starts_with("hf/")) return path;
   std::string name = std::string(kHub) + path.substr(3);
   for (const KnownModel& known : known_models()) {

@@ -6,11 +6,10 @@
 #include <memory>
 #include <optional>
 
-#include "base/cpu_features.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/quantize_report.h"
+#include "cli/writing_arguments.h"
 #include "quantize/quantize_file.h"
 
 namespace edgerunner::cli {
@@ -18,12 +17,9 @@ namespace {
 
 struct QuantizeArguments {
   std::string in;
-  std::string out;
   std::string type;
   std::string importance;
-  int threads = 0;
-  std::uint64_t max_shard_bytes = 0;
-  bool json = false;
+  WritingArguments writing;
 };
 
 void quantize(const QuantizeArguments& arguments) {
@@ -34,16 +30,12 @@ void quantize(const QuantizeArguments& arguments) {
   if (!arguments.importance.empty()) {
     importance = ImportanceMatrix::load(arguments.importance);
   }
-  QuantizeOptions options;
+  QuantizeOptions options = arguments.writing.options("quantize");
   options.importance = importance ? &*importance : nullptr;
-  options.threads = arguments.threads > 0 ? arguments.threads : available_cores();
-  options.max_shard_bytes = arguments.max_shard_bytes;
-  options.progress = show_tensor_progress("quantize");
-  const QuantizeReport report = quantize_file(model, arguments.out, recipe, options);
+  const QuantizeReport report = quantize_file(model, arguments.writing.out, recipe, options);
   clear_progress();
-  print_report(arguments.out, report,
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-               arguments.json);
+  arguments.writing.print(
+      report, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace
@@ -54,20 +46,13 @@ void add_quantize_command(CLI::App& program) {
   accept_model_name(
       *command->add_option("IN", arguments->in, "GGUF file of any type, or a model's name")
            ->required());
-  command->add_option("OUT", arguments->out, "File to write")->required();
+  arguments->writing.add_to(*command);
   command
       ->add_option("TYPE", arguments->type,
                    fmt::format("One of {}", fmt::join(recipe_names(), ", ")))
       ->required();
   command->add_option("--imatrix", arguments->importance,
                       "Importance matrix, of `imatrix`: weigh errors by what the inputs were");
-  command->add_option("--threads", arguments->threads, "Threads (default: the cores there are)")
-      ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--max-shard-size", arguments->max_shard_bytes,
-                   "Split the file so that none has more bytes of tensors (500M, 2G)")
-      ->transform(CLI::AsSizeValue(true));
-  command->add_flag("--json", arguments->json, "Print one JSON document");
   command->callback([arguments] { quantize(*arguments); });
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "chat/chat_template.h"
+#include "edgerunner/chat.h"
 #include "edgerunner/generation.h"
 #include "edgerunner/model.h"
 
@@ -44,8 +44,8 @@ class ConversationSession {
 
   Model& model_;
   GenerateOptions options_;
-  ChatTemplate template_;
-  Conversation conversation_;
+  Chat chat_;
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
   std::optional<Summary> last_;
 };
 

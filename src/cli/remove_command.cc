@@ -38,6 +38,7 @@ hub::InstalledModel find_model(const std::filesystem::path& folder, const std::s
 void remove(const std::vector<std::string>& names, bool json) {
   const std::filesystem::path folder = hub::models_folder();
   std::vector<hub::InstalledModel> models;  // all are found before one is removed
+  models.reserve(names.size());
   for (const std::string& name : names) models.push_back(find_model(folder, name));
   Json removed = Json::array();
   for (const hub::InstalledModel& model : models) {

@@ -7,7 +7,6 @@
 //   S, Layout (row_group.h), kForm;
 //   kUnit, kUnitBytes: the fewest consecutive blocks that it reads, and their size;
 //   kOffset: what the codes are above the integers of the weights;
-//   kMostCode, where the Layout asks for it: no code is larger;
 //   kHalfCodes: whether the halves of a block have integer factors of their own;
 //   read_codes(units, codes[8]): codes of a group, whose i-th unit begins at units(i);
 //   read_scales(units): a RowScales.

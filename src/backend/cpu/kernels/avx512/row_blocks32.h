@@ -31,7 +31,6 @@ struct Q8_0Row {
   static constexpr std::uint32_t kUnit = 2;
   static constexpr std::size_t kUnitBytes = 2 * 34;
   static constexpr int kOffset = kCodeOffset;
-  static constexpr int kMostCode = 255;
   static constexpr bool kHalfCodes = false;
 
   template <class Units>
@@ -127,7 +126,6 @@ struct QuadsRow {
 template <CodeForm kFormOf, int kBlockBytes, int kCodesAt, int kOffsetOf>
 struct FourBitRow : QuadsRow<kFormOf, kBlockBytes> {
   static constexpr int kOffset = kOffsetOf;
-  static constexpr int kMostCode = 15;
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 4
@@ -142,7 +140,6 @@ using Q4_1Row = FourBitRow<CodeForm::minimum, 20, 4, 0>;
 template <CodeForm kFormOf, int kBlockBytes, int kBitsAt, int kOffsetOf>
 struct FiveBitRow : QuadsRow<kFormOf, kBlockBytes> {
   static constexpr int kOffset = kOffsetOf;
-  static constexpr int kMostCode = 31;
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     const __m512i bit_of_byte = _mm512_set1_epi64(static_cast<std::int64_t>(0x8040201008040201U));
@@ -186,7 +183,6 @@ inline void look_up(__m512i codes[8]) {
 }
 
 struct Iq4NlRow : FourBitRow<CodeForm::signed_codes, 18, 2, kCodeOffset> {
-  static constexpr int kMostCode = 255;
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     FourBitRow::read_codes(units, codes);
@@ -195,7 +191,6 @@ struct Iq4NlRow : FourBitRow<CodeForm::signed_codes, 18, 2, kCodeOffset> {
 };
 
 struct Mxfp4Row : FourBitRow<CodeForm::signed_codes, 17, 1, 12> {
-  static constexpr int kMostCode = 24;
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     FourBitRow::read_codes(units, codes);

@@ -39,32 +39,16 @@ inline __m512i load_steps(const std::uint8_t* p, __mmask32 words) {
       return _mm512_castps_si512(_mm512_cvtph_ps(halves));
     }
     return _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16);
+  } else if constexpr (kWeights == FloatWeights::f16 && kWhole) {
+    const auto half = [](const std::uint8_t* from) {
+      return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    };
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(half(p + 32), half(p)));
+  } else if constexpr (kWhole) {
+    return _mm512_loadu_si512(p);
   } else {
     const __m512i row = _mm512_maskz_loadu_epi16(words, p);
     return kWeights == FloatWeights::f16 ? halves_to_bf16(row) : row;
-  }
-}
-
-// 16 bytes of each of two rows.
-inline __m256i load_two(const std::uint8_t* first, const std::uint8_t* second) {
-  return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(second),
-                             reinterpret_cast<const __m128i*>(first));
-}
-
-// 16 bytes at `offset` of 16 rows: quarter j of out[i] is of row 4j + i; f16 become bfloat16. Put
-// together by loads, which leaves half of a square's shuffles.
-template <FloatWeights kWeights>
-inline void load_quarters(const std::uint8_t* const* rows, std::size_t offset, __m512i out[4]) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m256i low = load_two(rows[i] + offset, rows[4 + i] + offset);
-    const __m256i high = load_two(rows[8 + i] + offset, rows[12 + i] + offset);
-    if constexpr (kWeights == FloatWeights::f16) {
-      out[i] = reinterpret_cast<__m512i>(
-          _mm512_cvtne2ps_pbh(_mm512_cvtph_ps(high), _mm512_cvtph_ps(low)));
-    } else {
-      out[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    }
   }
 }
 
@@ -72,18 +56,23 @@ inline void load_quarters(const std::uint8_t* const* rows, std::size_t offset, _
 template <FloatWeights kWeights, bool kWhole>
 inline void load_float_square(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
                               __m512i out[16]) {
-  if constexpr (kWhole && square_words(kWeights) == 32) {
+  __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
 #pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) {
-      __m512i in[4];
-      load_quarters<kWeights>(rows, offset + 16 * static_cast<std::size_t>(c), in);
-      transpose_within_quarters(in, out + 4 * c);
+  for (int i = 0; i < 4; ++i) {
+    __m512i in[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      in[r] = load_steps<kWeights, kWhole>(rows[4 * i + r] + offset, words);
     }
-  } else {
-    __m512i in[16];
-#pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r) in[r] = load_steps<kWeights, kWhole>(rows[r] + offset, words);
-    transpose_square(in, out);
+    transpose_within_quarters(in, columns[i]);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    const __m512i in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
+    __m512i column[4];
+    transpose_quarters(in, column);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
   }
 }
 

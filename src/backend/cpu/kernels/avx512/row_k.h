@@ -16,8 +16,7 @@
 namespace edgerunner::cpu {
 namespace {
 
-template <CodeForm kFormOf, int kBlockBytes, class LayoutOf, int kOffsetOf, int kMostCodeOf,
-          bool kHalfCodesOf>
+template <CodeForm kFormOf, int kBlockBytes, class LayoutOf, int kOffsetOf, bool kHalfCodesOf>
 struct KRow {
   using S = Avx512;
   using Codes = __m512i;
@@ -26,7 +25,6 @@ struct KRow {
   static constexpr std::uint32_t kUnit = 8;
   static constexpr std::size_t kUnitBytes = kBlockBytes;
   static constexpr int kOffset = kOffsetOf;
-  static constexpr int kMostCode = kMostCodeOf;
   static constexpr bool kHalfCodes = kHalfCodesOf;
 };
 
@@ -104,7 +102,7 @@ inline RowScales<Avx512> packed_scales(const Units& units) {
   return scales;
 }
 
-struct Q4KRow : KRow<CodeForm::minimum, 144, NibblePairs, 0, 15, false> {
+struct Q4KRow : KRow<CodeForm::minimum, 144, NibblePairs, 0, false> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 4
@@ -120,7 +118,7 @@ struct Q4KRow : KRow<CodeForm::minimum, 144, NibblePairs, 0, 15, false> {
   }
 };
 
-struct Q5KRow : KRow<CodeForm::minimum, 176, NibblePairs, 0, 31, false> {
+struct Q5KRow : KRow<CodeForm::minimum, 176, NibblePairs, 0, false> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     Avx512::I* out = codes;
@@ -141,7 +139,7 @@ struct Q5KRow : KRow<CodeForm::minimum, 176, NibblePairs, 0, 31, false> {
   }
 };
 
-struct Q6KRow : KRow<CodeForm::half_scales, 210, AdjacentPairs, 32, 63, false> {
+struct Q6KRow : KRow<CodeForm::half_scales, 210, AdjacentPairs, 32, false> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 4
@@ -170,7 +168,7 @@ struct Q6KRow : KRow<CodeForm::half_scales, 210, AdjacentPairs, 32, 63, false> {
   }
 };
 
-struct Q2KRow : KRow<CodeForm::half_minima, 84, FieldPairs, 0, 3, true> {
+struct Q2KRow : KRow<CodeForm::half_minima, 84, FieldPairs, 0, true> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 8
@@ -192,7 +190,7 @@ struct Q2KRow : KRow<CodeForm::half_minima, 84, FieldPairs, 0, 3, true> {
   }
 };
 
-struct Q3KRow : KRow<CodeForm::signed_codes, 110, FieldPairs, 4, 7, true> {
+struct Q3KRow : KRow<CodeForm::signed_codes, 110, FieldPairs, 4, true> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
     Avx512::I* out = codes;
@@ -230,7 +228,7 @@ struct Q3KRow : KRow<CodeForm::signed_codes, 110, FieldPairs, 4, 7, true> {
   }
 };
 
-struct Iq4XsRow : KRow<CodeForm::signed_codes, 136, QuadsLayout, kCodeOffset, 255, false> {
+struct Iq4XsRow : KRow<CodeForm::signed_codes, 136, QuadsLayout, kCodeOffset, false> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 4

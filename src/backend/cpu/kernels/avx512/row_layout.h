@@ -13,33 +13,14 @@
 namespace edgerunner::cpu {
 namespace {
 
-inline constexpr int kMostWord = 32767;
-inline constexpr int kMostActivation = 127;
-
-// Lane i of each quarter of the result is the sum of that quarter of in[i], whose lanes are kMost
-// at most. Where they fit into 16 bits, packing two vectors and adding pairs takes one shuffle in
-// place of two.
-template <int kMost>
+// Lane i of each quarter of the result is the sum of that quarter of in[i].
 inline __m512i sum_quarters(const __m512i in[4]) {
-  if constexpr (kMost > kMostWord) {
-    const auto add_pair = [](__m512i a, __m512i b) {
-      return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-    };
-    const __m512i low = add_pair(in[0], in[1]);  // in each quarter: 0, 1, 0, 1
-    const __m512i high = add_pair(in[2], in[3]);
-    return _mm512_add_epi32(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
-  } else {
-    const auto add_pair = [](__m512i a, __m512i b) {
-      return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
-    };
-    const __m512i low = add_pair(in[0], in[1]);  // in each quarter: 0, 0, 1, 1
-    const __m512i high = add_pair(in[2], in[3]);
-    if constexpr (2 * kMost <= kMostWord) return add_pair(low, high);
-    const __m512 a = _mm512_castsi512_ps(low);
-    const __m512 b = _mm512_castsi512_ps(high);
-    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
-                            _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xDD)));
-  }
+  const auto add_pair = [](__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  };
+  const __m512i low = add_pair(in[0], in[1]);  // in each quarter: 0, 1, 0, 1
+  const __m512i high = add_pair(in[2], in[3]);
+  return _mm512_add_epi32(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
 }
 
 inline __m512i multiply_codes(__m512i sum, __m512i codes, const std::int8_t* q) {
@@ -61,7 +42,7 @@ struct PairsLayout {
   // Of the first and of the second halves of the blocks.
   template <class Format>
   static void half_dots(const __m512i* codes, const RowGroup<Avx512>& x, __m512i out[2]) {
-    sums_of_halves<Format>(codes, x, out);
+    sums_of_halves(codes, x, out);
     if constexpr (Format::kOffset != 0) {
       for (int h = 0; h < 2; ++h) {
         out[h] = _mm512_sub_epi32(out[h], _mm512_load_si512(x.offset[h]));
@@ -71,23 +52,21 @@ struct PairsLayout {
   template <class Format>
   static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
     __m512i halves[2];
-    sums_of_halves<Format>(codes, x, halves);
+    sums_of_halves(codes, x, halves);
     const __m512i sum = _mm512_add_epi32(halves[0], halves[1]);
     if constexpr (Format::kOffset == 0) return sum;
     return _mm512_sub_epi32(sum, _mm512_load_si512(x.offset[0]));
   }
 
  private:
-  template <class Format>
   static void sums_of_halves(const __m512i* codes, const RowGroup<Avx512>& x, __m512i out[2]) {
     __m512i products[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; ++v) {
       products[v] = multiply_codes(_mm512_setzero_si512(), codes[v], x.q[v]);
     }
-    constexpr int kMost = 4 * Format::kMostCode * kMostActivation;
-    const __m512i first = sum_quarters<kMost>(products);
-    const __m512i second = sum_quarters<kMost>(products + 4);
+    const __m512i first = sum_quarters(products);
+    const __m512i second = sum_quarters(products + 4);
     out[0] = _mm512_shuffle_i32x4(first, second, 0x88);
     out[1] = _mm512_shuffle_i32x4(first, second, 0xDD);
   }
@@ -112,7 +91,7 @@ struct QuadsLayout {
       products[i] = multiply_codes(_mm512_setzero_si512(), codes[2 * i], x.q[2 * i]);
       products[i] = multiply_codes(products[i], codes[2 * i + 1], x.q[2 * i + 1]);
     }
-    const __m512i sum = sum_quarters<8 * Format::kMostCode * kMostActivation>(products);
+    const __m512i sum = sum_quarters(products);
     if constexpr (Format::kOffset == 0) return sum;
     return _mm512_sub_epi32(sum, _mm512_load_si512(x.offset[0]));
   }

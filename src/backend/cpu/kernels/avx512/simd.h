@@ -145,14 +145,21 @@ struct Avx512 {
   }
   // A square of floats: lane l of out[i] is rows[l][i].
   static void transpose(const float* rows, F out[16]) {
-    const std::uint8_t* row[16];
-    for (int r = 0; r < 16; ++r) row[r] = reinterpret_cast<const std::uint8_t*>(rows + 16 * r);
+    I columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      I in[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) in[r] = _mm512_load_si512(rows + 16 * (4 * i + r));
+      transpose_within_quarters(in, columns[i]);
+    }
 #pragma GCC unroll 4
     for (int c = 0; c < 4; ++c) {
-      I columns[4];
-      edgerunner::cpu::load_columns4(row, 16 * static_cast<std::size_t>(c), columns);
+      const I in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
+      I column[4];
+      transpose_quarters(in, column);
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) out[4 * c + i] = as_float(columns[i]);
+      for (int j = 0; j < 4; ++j) out[4 * j + c] = as_float(column[j]);
     }
   }
   // `into`, but with lanes lane[l] of `from` in its lanes l from `first` on, `count` of them.

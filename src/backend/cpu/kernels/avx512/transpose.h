@@ -34,21 +34,6 @@ inline void transpose_within_quarters(const __m512i in[4], __m512i out[4]) {
   out[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-// Lane l of out[i] is lane i of in[l].
-inline void transpose_square(const __m512i in[16], __m512i out[16]) {
-  __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) transpose_within_quarters(in + 4 * i, columns[i]);
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i rows[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
-    __m512i column[4];
-    transpose_quarters(rows, column);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
-  }
-}
-
 // 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
 inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, __m512i out[4]) {
   __m512i in[4];  // quarter j of in[i] is row 4j + i

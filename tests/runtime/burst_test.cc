@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "expect_stop.h"
 #include "runtime/burst_length.h"
 #include "support/scripted_model.h"
 
@@ -84,19 +85,8 @@ TEST(Burst, EndsAtAStopStringInItsMiddle) {
   for (std::size_t length = 1; length < 20; ++length) {
     const std::string said = std::string(length, 'a') + "<end>after";
     ScriptedModel scripted(say("begin", said), {.chooses_tokens = true});
-    GenerateOptions options;
-    options.stop = {"<end>"};
-    std::string text;
-    Generation generation = scripted.model.generate("begin", options);
-    for (const std::string& piece : generation) text += piece;
-    EXPECT_EQ(text, std::string(length, 'a'));
-    EXPECT_EQ(generation.summary().finish_reason, FinishReason::stop);
-    EXPECT_EQ(generation.summary().generated_tokens, length + 5);
-    // What was computed past the end is not taken for the text's.
     ScriptedModel fresh(say("begin", said));
-    const std::string longer = "begin" + std::string(length, 'a') + "<end>XYZ";
-    EXPECT_EQ(scripted.model.generate(longer, options).summary().tokens,
-              fresh.model.generate(longer, options).summary().tokens);
+    expect_stop(scripted, fresh, length);
   }
 }
 

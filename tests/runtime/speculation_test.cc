@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "edgerunner/error.h"
+#include "expect_stop.h"
 #include "runtime/generation_task.h"
 #include "runtime/lookup_drafter.h"
 #include "support/scripted_model.h"
@@ -168,19 +169,8 @@ TEST(Speculation, EndsAtAStopStringWhereverItIs) {
       return std::make_unique<ErringDrafter>(say("begin", said), 9);
     };
     ScriptedModel guessing(say("begin", said), {.drafter = drafter});
-    GenerateOptions options;
-    options.stop = {"<end>"};
-    std::string text;
-    Generation generation = guessing.model.generate("begin", options);
-    for (const std::string& piece : generation) text += piece;
-    EXPECT_EQ(text, std::string(length, 'a'));
-    EXPECT_EQ(generation.summary().finish_reason, FinishReason::stop);
-    EXPECT_EQ(generation.summary().generated_tokens, length + 5);
-    // What was computed past the end is not taken for the text's.
     ScriptedModel fresh(say("begin", said));
-    const std::string longer = "begin" + std::string(length, 'a') + "<end>XYZ";
-    EXPECT_EQ(guessing.model.generate(longer, options).summary().tokens,
-              fresh.model.generate(longer, options).summary().tokens);
+    expect_stop(guessing, fresh, length);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "backend/cpu/sequences.h"
@@ -16,6 +17,17 @@ namespace edgerunner::test {
 namespace {
 
 constexpr std::uint32_t kPages = 48;
+
+struct Setting {
+  Precision precision;
+  KvPrecision kv;
+  double bound;  // of f32 sums; f16 cache; e4m3 cache; 8-bit or f16 activations
+};
+constexpr Setting kSettings[] = {
+    {Precision::exact, KvPrecision::f32, 5e-6}, {Precision::exact, KvPrecision::f16, 2e-3},
+    {Precision::exact, KvPrecision::q8, 0.15},  {Precision::fast, KvPrecision::f16, 0.08},
+    {Precision::fast, KvPrecision::f32, 0.08},  {Precision::fast, KvPrecision::q8, 0.2},
+};
 
 class CudaModels : public testing::Test {
  protected:
@@ -61,17 +73,21 @@ class CudaModels : public testing::Test {
     std::reverse(pages.begin(), pages.end());
     return pages;
   }
-};
 
-struct Setting {
-  Precision precision;
-  KvPrecision kv;
-  double bound;  // of f32 sums; f16 cache; e4m3 cache; 8-bit or f16 activations
-};
-constexpr Setting kSettings[] = {
-    {Precision::exact, KvPrecision::f32, 5e-6}, {Precision::exact, KvPrecision::f16, 2e-3},
-    {Precision::exact, KvPrecision::q8, 0.15},  {Precision::fast, KvPrecision::f16, 0.08},
-    {Precision::fast, KvPrecision::f32, 0.08},  {Precision::fast, KvPrecision::q8, 0.2},
+  // In exact and in fast, in chunks of one row, of few and of all.
+  void expect_agreement(const RandomDecoder& model, const std::vector<TokenId>& tokens,
+                        std::string_view what) {
+    const LogitRows right = expected(model.decoder(), tokens);
+    for (const Setting& s : {kSettings[0], kSettings[3]}) {
+      const auto executor = make(model.decoder(), s.precision, s.kv);
+      for (const std::uint32_t chunk : {1U, 5U, static_cast<std::uint32_t>(tokens.size())}) {
+        const double error = largest_error(
+            run(*executor, model.decoder().spec.vocab_size, tokens, chunk, backwards(kPages)),
+            right);
+        EXPECT_LE(error, s.bound) << what << " chunk " << chunk;
+      }
+    }
+  }
 };
 
 TEST_F(CudaModels, OfEveryHeadSizeAgreeWithTheReference) {
@@ -119,16 +135,7 @@ TEST_F(CudaModels, OfEveryElementTypeAgreeWithTheReference) {
                                .type = type},
                               7);
     const auto tokens = model.tokens(140, 3);
-    const LogitRows right = expected(model.decoder(), tokens);
-    for (const Setting& s : {kSettings[0], kSettings[3]}) {
-      const auto executor = make(model.decoder(), s.precision, s.kv);
-      for (const std::uint32_t chunk : {1U, 5U, 140U}) {
-        const double error = largest_error(
-            run(*executor, model.decoder().spec.vocab_size, tokens, chunk, backwards(kPages)),
-            right);
-        EXPECT_LE(error, s.bound) << traits(type).name << " chunk " << chunk;
-      }
-    }
+    expect_agreement(model, tokens, traits(type).name);
   }
 }
 
@@ -146,16 +153,7 @@ TEST_F(CudaModels, OfEveryKQuantAgreeWithTheReference) {
                                .type = type},
                               11);
     const auto tokens = model.tokens(14, 5);
-    const LogitRows right = expected(model.decoder(), tokens);
-    for (const Setting& s : {kSettings[0], kSettings[3]}) {
-      const auto executor = make(model.decoder(), s.precision, s.kv);
-      for (const std::uint32_t chunk : {1U, 5U, 14U}) {
-        const double error = largest_error(
-            run(*executor, model.decoder().spec.vocab_size, tokens, chunk, backwards(kPages)),
-            right);
-        EXPECT_LE(error, s.bound) << traits(type).name << " chunk " << chunk;
-      }
-    }
+    expect_agreement(model, tokens, traits(type).name);
   }
 }
 

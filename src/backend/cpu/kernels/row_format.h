@@ -41,9 +41,9 @@ struct UnitsOfRows {
   const std::uint8_t* operator()(int i) const { return unit[i]; }
 };
 
-// Products of one group of weights with kCount rows of activations. Those of the i-th go to
-// out + i * tile_stride, the weights' minima to `minima`.
-template <class Format, int kCount, class Units>
+// Products of one group of weights with kTokens rows of activations and those of their second terms
+// that there are. Those of the i-th go to out + i * tile_stride, the weights' minima to `minima`.
+template <class Format, int kTokens, class Units>
 inline void multiply_group(const Units& units, const RowGroup<typename Format::S>* x, float* out,
                            std::size_t tile_stride, float* minima) {
   using S = typename Format::S;
@@ -51,8 +51,9 @@ inline void multiply_group(const Units& units, const RowGroup<typename Format::S
   typename Format::Codes codes[8];
   Format::read_codes(units, codes);
   const RowScales<S> scales = Format::read_scales(units);
-#pragma GCC unroll 4
-  for (int t = 0; t < kCount; ++t) {
+#pragma GCC unroll 8
+  for (int t = 0; t < 2 * kTokens; ++t) {
+    if (t >= kTokens && x[t].counted == 0) continue;
     typename S::F value;
     if constexpr (Format::kForm == CodeForm::half_scales) {
       I dots[2];

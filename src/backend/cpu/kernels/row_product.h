@@ -1,6 +1,6 @@
 #pragma once
 
-// The product of one or two rows of activations with weights read in the order of memory, without a
+// The product of a few rows of activations with weights read in the order of memory, without a
 // panel. A vector of codes holds blocks of one weight row; its products are reduced to one integer
 // a block, scaled, and kept as a row of a square tile. After S::kLanes weight rows the tiles are
 // transposed, and each output's sum runs over its blocks in their order, with a weight row a lane.
@@ -142,20 +142,9 @@ class RowProduct {
     if (counted != 0) fill_group<Format, kPeriod>(blocks + first, counted, x);
   }
 
-  static bool has_terms(const Group* x) {
-    std::uint32_t counted = 0;
-    for (int t = 0; t < kTokens; ++t) counted |= x[kTokens + t].counted;
-    return counted != 0;
-  }
-
   template <class Units>
   static void multiply(const Units& units, const Group* x, float* out, std::size_t tile_stride) {
-    float* minima = out + kRows * tile_stride;
-    if (has_terms(x)) {
-      multiply_group<Format, kRows>(units, x, out, tile_stride, minima);
-    } else {
-      multiply_group<Format, kTokens>(units, x, out, tile_stride, minima);
-    }
+    multiply_group<Format, kTokens>(units, x, out, tile_stride, out + kRows * tile_stride);
   }
 
   // The whole groups of a weight row, to its row of each tile.
@@ -178,7 +167,7 @@ class RowProduct {
     const Group* x = x_ + group * kRows;
     F minima[S::kLanes] = {};
     if constexpr (kTiles > kRows) S::transpose(tiles + kRows * kTileFloats, minima);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       if (i >= kTokens && x[i].counted == 0) continue;
       F columns[S::kLanes];
@@ -261,9 +250,22 @@ bool multiply_by_rows(const RawProduct& product, std::uint32_t row_begin, std::u
     rows.run(row_begin, row_end);
     return true;
   };
-  static_assert(kRowTokens == 2);
-  return product.tokens == 1 ? run(RowProduct<Format, 1>(product, scratch))
-                             : run(RowProduct<Format, 2>(product, scratch));
+  switch (product.tokens) {
+    case 1:
+      return run(RowProduct<Format, 1>(product, scratch));
+    case 2:
+      return run(RowProduct<Format, 2>(product, scratch));
+    case 3:
+      return run(RowProduct<Format, 3>(product, scratch));
+    default:
+      break;
+  }
+  // A minimum is a tile more to transpose and as many operations more for a row of activations.
+  if constexpr (Format::kForm != CodeForm::minimum) {
+    static_assert(kRowTokens == 4);
+    if (product.tokens == 4) return run(RowProduct<Format, 4>(product, scratch));
+  }
+  return false;
 }
 
 }  // namespace

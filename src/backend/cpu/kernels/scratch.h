@@ -7,7 +7,7 @@ namespace edgerunner::cpu {
 
 // Up to so many rows of activations are multiplied with weights in the order of memory: the
 // reduction of the products to a number a block is theirs each, while a panel is unpacked for all.
-inline constexpr std::uint32_t kRowTokens = 2;
+inline constexpr std::uint32_t kRowTokens = 4;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.

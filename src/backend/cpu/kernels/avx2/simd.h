@@ -145,7 +145,8 @@ struct Avx2 {
   }
 
   // 16 bytes at `offset` of each row, as four vectors of 32-bit columns.
-  static void load_columns4(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+  [[gnu::always_inline]] static void load_columns4(const std::uint8_t* const* rows,
+                                                   std::size_t offset, I* out) {
     I in[4];  // half j of in[i] is row 4j + i
     for (int i = 0; i < 4; ++i) {
       in[i] = _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(rows[4 + i] + offset),
@@ -154,7 +155,8 @@ struct Avx2 {
     transpose_within_halves(in, out);
   }
   // 32 bytes, as eight.
-  static void load_columns8(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+  [[gnu::always_inline]] static void load_columns8(const std::uint8_t* const* rows,
+                                                   std::size_t offset, I* out) {
     load_columns4(rows, offset, out);
     load_columns4(rows, offset + 16, out + 4);
   }

@@ -96,7 +96,7 @@ class FloatRows {
       if (rows <= kLanes) {
         run_panels<1>(row, rows);
       } else {
-        run_panels<2>(row, rows);
+        run_panels<static_cast<int>(kRows / kLanes)>(row, rows);
       }
     }
   }
@@ -104,8 +104,9 @@ class FloatRows {
  private:
   static constexpr std::uint32_t kLanes = S::kLanes;
   static constexpr std::uint32_t kWords = square_words(kWeights);
-  // Two panels in turn, so that the sums of one are not waited for while the other's are under way.
-  static constexpr std::uint32_t kRows = 2 * kLanes;
+  // Two panels in turn, so that the sums of one are not waited for while the other's are under way,
+  // where both leave registers for a square.
+  static constexpr std::uint32_t kRows = (kTokens <= 2 ? 2 : 1) * kLanes;
 
   static void prefetch(const std::uint8_t* begin, std::size_t size) {
     for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(begin + line, 0, 2);
@@ -173,12 +174,22 @@ class FloatRows {
 template <FloatWeights kWeights>
 bool multiply_float_rows(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
                          const Scratch& scratch) {
-  if (product.tokens == 1) {
-    FloatRows<kWeights, 1>(product, scratch.sums).run(row_begin, row_end);
-  } else {
-    FloatRows<kWeights, 2>(product, scratch.sums).run(row_begin, row_end);
+  const auto run = [&](auto rows) {
+    rows.run(row_begin, row_end);
+    return true;
+  };
+  switch (product.tokens) {
+    case 1:
+      return run(FloatRows<kWeights, 1>(product, scratch.sums));
+    case 2:
+      return run(FloatRows<kWeights, 2>(product, scratch.sums));
+    case 3:
+      return run(FloatRows<kWeights, 3>(product, scratch.sums));
+    case 4:
+      return run(FloatRows<kWeights, 4>(product, scratch.sums));
+    default:
+      return false;
   }
-  return true;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace edgerunner::cpu {
 namespace {
 
 // Lane i of each quarter of the result is the sum of that quarter of in[i].
-inline __m512i sum_quarters(const __m512i in[4]) {
+[[gnu::always_inline]] inline __m512i sum_quarters(const __m512i in[4]) {
   const auto add_pair = [](__m512i a, __m512i b) {
     return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   };
@@ -41,7 +41,8 @@ struct PairsLayout {
 
   // Of the first and of the second halves of the blocks.
   template <class Format>
-  static void half_dots(const __m512i* codes, const RowGroup<Avx512>& x, __m512i out[2]) {
+  [[gnu::always_inline]] static void half_dots(const __m512i* codes, const RowGroup<Avx512>& x,
+                                               __m512i out[2]) {
     sums_of_halves(codes, x, out);
     if constexpr (Format::kOffset != 0) {
       for (int h = 0; h < 2; ++h) {
@@ -50,7 +51,7 @@ struct PairsLayout {
     }
   }
   template <class Format>
-  static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
+  [[gnu::always_inline]] static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
     __m512i halves[2];
     sums_of_halves(codes, x, halves);
     const __m512i sum = _mm512_add_epi32(halves[0], halves[1]);
@@ -59,7 +60,8 @@ struct PairsLayout {
   }
 
  private:
-  static void sums_of_halves(const __m512i* codes, const RowGroup<Avx512>& x, __m512i out[2]) {
+  [[gnu::always_inline]] static void sums_of_halves(const __m512i* codes, const RowGroup<Avx512>& x,
+                                                    __m512i out[2]) {
     __m512i products[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; ++v) {
@@ -84,7 +86,7 @@ struct QuadsLayout {
   static constexpr int block_of_lane(int lane) { return lane % 4 * 4 + lane / 4; }
 
   template <class Format>
-  static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
+  [[gnu::always_inline]] static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
     __m512i products[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {

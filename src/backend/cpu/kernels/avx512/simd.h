@@ -136,15 +136,17 @@ struct Avx512 {
   }
 
   // 16 bytes at `offset` of each row, as four vectors of 32-bit columns.
-  static void load_columns4(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+  [[gnu::always_inline]] static void load_columns4(const std::uint8_t* const* rows,
+                                                   std::size_t offset, I* out) {
     edgerunner::cpu::load_columns4(rows, offset, out);
   }
   // 32 bytes, as eight.
-  static void load_columns8(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+  [[gnu::always_inline]] static void load_columns8(const std::uint8_t* const* rows,
+                                                   std::size_t offset, I* out) {
     edgerunner::cpu::load_columns8(rows, offset, out);
   }
   // A square of floats: lane l of out[i] is rows[l][i].
-  static void transpose(const float* rows, F out[16]) {
+  [[gnu::always_inline]] static void transpose(const float* rows, F out[16]) {
     I columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {

@@ -11,7 +11,7 @@ namespace edgerunner::cpu {
 namespace {
 
 // Lane l of the four 128-bit lanes of out[i] is lane i of in[l].
-inline void transpose_quarters(const __m512i in[4], __m512i out[4]) {
+[[gnu::always_inline]] inline void transpose_quarters(const __m512i in[4], __m512i out[4]) {
   const __m512i a = _mm512_shuffle_i32x4(in[0], in[1], 0x88);  // in0: 0, 2; in1: 0, 2
   const __m512i b = _mm512_shuffle_i32x4(in[0], in[1], 0xDD);  // in0: 1, 3; in1: 1, 3
   const __m512i c = _mm512_shuffle_i32x4(in[2], in[3], 0x88);
@@ -23,7 +23,7 @@ inline void transpose_quarters(const __m512i in[4], __m512i out[4]) {
 }
 
 // The same with 32-bit lanes within each quarter.
-inline void transpose_within_quarters(const __m512i in[4], __m512i out[4]) {
+[[gnu::always_inline]] inline void transpose_within_quarters(const __m512i in[4], __m512i out[4]) {
   const __m512i a = _mm512_unpacklo_epi32(in[0], in[1]);
   const __m512i b = _mm512_unpackhi_epi32(in[0], in[1]);
   const __m512i c = _mm512_unpacklo_epi32(in[2], in[3]);
@@ -35,7 +35,8 @@ inline void transpose_within_quarters(const __m512i in[4], __m512i out[4]) {
 }
 
 // 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
-inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, __m512i out[4]) {
+[[gnu::always_inline]] inline void load_columns4(const std::uint8_t* const* rows,
+                                                 std::size_t offset, __m512i out[4]) {
   __m512i in[4];  // quarter j of in[i] is row 4j + i
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -49,7 +50,8 @@ inline void load_columns4(const std::uint8_t* const* rows, std::size_t offset, _
 }
 
 // 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
-inline void load_columns8(const std::uint8_t* const* rows, std::size_t offset, __m512i out[8]) {
+[[gnu::always_inline]] inline void load_columns8(const std::uint8_t* const* rows,
+                                                 std::size_t offset, __m512i out[8]) {
   __m512i low[4];  // half j of low[i] is row 4j + i, of high[i] row 4j + 8 + i
   __m512i high[4];
 #pragma GCC unroll 4

@@ -164,11 +164,12 @@ options = {"ignore_eos": True, "circular_context": True}
 running = model.generate("the", **options)
 next(running)
 waiting = model.generate("the", **options)
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     next(waiting)
 except KeyboardInterrupt:
     running.close()
+    waiting.close()  # which next() has done, unless the signal came before it
     print(waiting.summary().finish_reason)
 """
 

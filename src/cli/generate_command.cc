@@ -36,6 +36,7 @@ nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) 
       {"reused_tokens", summary.reused_tokens},
       {"drafted_tokens", summary.drafted_tokens},
       {"accepted_tokens", summary.accepted_tokens},
+      {"context_shifts", summary.context_shifts},
       {"finish_reason", name(summary.finish_reason)},
       {"prefill_tps", summary.prefill_tps},
       {"decode_tps", summary.decode_tps},

@@ -199,6 +199,15 @@ void SamplingArguments::add_to(CLI::App& command) {
       ->group(group);
   command.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end tokens")
       ->group(group);
+  command
+      .add_flag("--circular", options.circular_context,
+                "Where the context is full, forget the older half of the text and go on")
+      ->group(group);
+  command
+      .add_option("--keep", options.keep_tokens,
+                  "Tokens at the beginning that --circular never forgets")
+      ->capture_default_str()
+      ->group(group);
 }
 
 GenerateOptions SamplingArguments::resolve(std::uint64_t seed) const {
@@ -206,6 +215,9 @@ GenerateOptions SamplingArguments::resolve(std::uint64_t seed) const {
   resolved.sampling.seed = seed;
   for (const std::string& stop : options.stop) {
     if (stop.empty()) throw UsageError("--stop: an empty string would stop everything");
+  }
+  if (options.keep_tokens > 0 && !options.circular_context) {
+    throw UsageError("--keep says what --circular keeps; give both");
   }
   for (const std::string& bias : logit_bias) {
     resolved.sampling.logit_bias.push_back(parse_bias(bias));

@@ -15,6 +15,10 @@ std::string summary_line(const Summary& summary) {
                         summary.drafted_tokens,
                         100.0 * summary.accepted_tokens / summary.drafted_tokens);
   }
+  if (summary.context_shifts > 0) {
+    line += fmt::format("; the context was full {} times and forgot its older half",
+                        summary.context_shifts);
+  }
   return line + fmt::format("; finished: {}\n", name(summary.finish_reason));
 }
 

@@ -16,6 +16,8 @@ class BurstLength {
   // Half of what a reader can notice, and some hundred times what a turn costs.
   static constexpr Duration kLongest{0.02};
 
+  explicit BurstLength(Duration longest = kLongest) : longest_(longest) {}
+
   // Tokens of the next burst, at most `most`; 1 until a burst has been timed.
   std::uint32_t next(std::uint32_t most) const {
     return std::clamp<std::uint32_t>(fitting_, 1, std::max(1U, most));
@@ -23,11 +25,12 @@ class BurstLength {
 
   // A burst of `steps` has taken so long.
   void took(std::uint32_t steps, Duration time) {
-    const double fitting = kLongest / std::max(time / steps, Duration(1e-6));
+    const double fitting = longest_ / std::max(time / steps, Duration(1e-6));
     fitting_ = static_cast<std::uint32_t>(std::min(fitting, 1024.0));
   }
 
  private:
+  Duration longest_;
   std::uint32_t fitting_ = 1;
 };
 

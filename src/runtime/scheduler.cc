@@ -15,6 +15,7 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options,
       options_(options),
       cache_(executor, options.window),
       logits_(std::size_t{executor.options().max_logit_rows} * options.vocab_size),
+      burst_(options.longest_burst),
       chunk_(options.longest_step) {
   if (drafter) {
     speculator_.emplace(

@@ -29,8 +29,9 @@ struct SchedulerOptions {
   std::uint32_t window = 0;               // DecoderSpec::common_window()
   std::uint32_t dim = 0;                  // DecoderSpec::dim, for tasks that want hidden states
   ChunkLength::Duration longest_step{0};  // that prompts may make a forward pass; 0: no bound
-  std::uint32_t draft_tokens = 16;        // most that are guessed of a sequence, with a drafter
-  bool adaptive_drafts = true;            // fewer where that is faster
+  BurstLength::Duration longest_burst = BurstLength::kLongest;  // of tokens the backend chooses
+  std::uint32_t draft_tokens = 16;  // most that are guessed of a sequence, with a drafter
+  bool adaptive_drafts = true;      // fewer where that is faster
 };
 
 // What a scheduler is doing, as of its last step.

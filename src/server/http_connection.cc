@@ -295,9 +295,9 @@ void HttpConnection::next_or_close() {
 
 void HttpConnection::drop() {
   if (closed_) return;
-  const std::shared_ptr<RequestExchange> exchange = exchange_;
+  // Before the connection counts as closed, so that whoever sees it gone finds its work cancelled.
+  if (const std::shared_ptr<RequestExchange> exchange = exchange_) exchange->tell_dropped();
   close();
-  if (exchange) exchange->tell_dropped();
 }
 
 void HttpConnection::close() {

@@ -83,12 +83,14 @@ TEST_F(ConversationProgram, GoesOnAfterAnError) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("/system TEXT"), HasSubstr("1 turns")));
 }
 
+// The answer has no end but by the signal.
 TEST_F(ConversationProgram, CtrlCStopsTheAnswerAndNotTheProgram) {
+  const std::string letter = std::to_string(tiny_byte_token('x')) + "=1000";
   const ProgramRun run =
-      run_program({"chat", model_, "--ignore-eos"},
-                  {.input = "hello\n/stats\n", .signal = SIGINT, .signal_after_output = "\n"});
-  EXPECT_EQ(run.status, 0);
-  EXPECT_THAT(run.out, HasSubstr("1 turns"));
+      run_program({"chat", model_, "--circular", "--logit-bias", letter},
+                  {.input = "hello\n/stats\n", .signal = SIGINT, .signal_after_output = "xxx"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("1 turns"), HasSubstr("finished: cancelled")));
 }
 
 TEST_F(ConversationProgram, NeedsAChatTemplate) {

@@ -83,12 +83,23 @@ TEST_F(Documents, CompleteWhatIsTypedInBash) {
   EXPECT_EQ(complete("edgerunner info " + model_.substr(0, model_.size() - 2), 2), model_ + "\n");
 }
 
-TEST_F(Documents, AreScriptsThatTheOtherShellsCanRead) {
-  for (const std::string shell_name : {"zsh", "fish"}) {
-    if (!is_installed(shell_name)) continue;
-    const std::string script = write_file(shell_name, document(shell_name));
-    EXPECT_EQ(shell(shell_name + " -n " + script), "");
-  }
+TEST_F(Documents, AreAScriptThatZshCanRead) {
+  if (!is_installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_EQ(shell("zsh -n " + write_file("_edgerunner", document("zsh"))), "");
+}
+
+// fish also says what it would complete.
+TEST_F(Documents, CompleteWhatIsTypedInFish) {
+  if (!is_installed("fish")) GTEST_SKIP() << "fish is not installed";
+  const std::string script = write_file("edgerunner.fish", document("fish"));
+  EXPECT_EQ(shell("fish -n " + script), "");
+  const auto complete = [&](const std::string& line) {
+    return shell("HOME=" + folder_.path().string() + " fish --no-config -c 'source " + script +
+                 "; complete -C \"" + line + "\"'");
+  };
+  EXPECT_THAT(complete("edgerunner gen"), ::testing::StartsWith("generate"));
+  EXPECT_THAT(complete("edgerunner generate --max-t"), ::testing::StartsWith("--max-tokens"));
+  EXPECT_THAT(complete("edgerunner info --backend "), HasSubstr("reference"));
 }
 
 TEST_F(Documents, TheVersionTellsTheBuildAndWhatItRunsOn) {

@@ -112,11 +112,28 @@ TEST_F(Generate, BothBackendsWriteTheSameGreedyText) {
   EXPECT_EQ(json(exact)["ids"], json(reference)["ids"]);
 }
 
+TEST_F(Generate, ACircularContextGoesOnWhereItIsFull) {
+  const std::vector<std::string> options = {"--ids",        "5,6,7",        "--context", "16",
+                                            "--ignore-eos", "--max-tokens", "50"};
+  std::vector<std::string> circular = options;
+  circular.insert(circular.end(), {"--circular", "--keep", "3"});
+  const nlohmann::json result = json(circular);
+  EXPECT_EQ(result["finish_reason"], "length");
+  EXPECT_EQ(result["generated_tokens"], 50);
+  EXPECT_GT(result["context_shifts"], 3);
+  EXPECT_EQ(json(options)["context_shifts"], 0);
+  circular.emplace_back("--stats");
+  EXPECT_THAT(run_program(command(circular)).err, HasSubstr("forgot its older half"));
+  expect_refusal(run_program(command({"--ids", "5", "--keep", "3"})), 2, {"--keep", "--circular"});
+  expect_refusal(
+      run_program(command({"--ids", "5", "--context", "16", "--circular", "--keep", "16"})), 1,
+      {"keep", "16"});
+}
+
 TEST_F(Generate, AnInterruptEndsWithTheSummary) {
-  write_tiny_model(model_, {.context = 8192});
   const std::string letter = std::to_string(tiny_byte_token('x')) + "=1000";
-  const std::vector<std::string> endless = command(
-      {"--ids", "5", "--backend", "reference", "--context", "8192", "--logit-bias", letter});
+  const std::vector<std::string> endless =
+      command({"--ids", "5", "--circular", "--logit-bias", letter});
   const ProgramRun run = run_program(endless, {.signal = SIGINT, .signal_after_output = "xxx"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("xxx"));

@@ -1,7 +1,8 @@
 #include "program_test.h"
 #include "support/shared_data.h"
 
-#include <chrono>
+#include <algorithm>
+#include <limits>
 
 namespace edgerunner::test {
 namespace {
@@ -75,17 +76,21 @@ TEST_F(Info, AnswersForAFileThatCannotBeRun) {
   EXPECT_EQ(unknown["config"]["embedding_length"], 32);
 }
 
+// Without making a tokenizer, which takes some twenty times the work. The least work of three runs
+// of each: neither the machine nor what else it does counts.
 TEST_F(Info, AnswersAtOnceForALargeVocabulary) {
   EDGERUNNER_REQUIRE_SHARED_DATA();
   const std::string path = shared_dir() / "tokenizers/gemma3/vocab.gguf";  // 262,208 tokens
-  run_program({"info", path});  // the first run may read the disk
-  const auto start = std::chrono::steady_clock::now();
-  const ProgramRun run = run_program({"info", path});
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  EXPECT_EQ(run.status, 0);
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
-  EXPECT_LT(time.count(), 0.1);
-#endif
+  const auto work = [](const std::vector<std::string>& arguments) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 3; ++i) {
+      const ProgramRun run = run_program(arguments);
+      EXPECT_EQ(run.status, 0) << run.err;
+      least = std::min(least, run.cpu_seconds);
+    }
+    return least;
+  };
+  EXPECT_LT(work({"info", path}), work({"tokenize", path, "--text", "x"}) / 2);
 }
 
 }  // namespace

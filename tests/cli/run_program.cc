@@ -49,6 +49,10 @@ class Stream {
   std::FILE* file_;
 };
 
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
 }  // namespace
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramSetup& setup) {
@@ -87,6 +91,7 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramS
 
   ProgramRun run;
   run.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  run.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   run.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   run.out = out.contents();
   run.err = err.contents();

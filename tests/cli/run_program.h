@@ -11,6 +11,7 @@ struct ProgramRun {
   std::string out;
   std::string err;
   std::uint64_t peak_bytes = 0;  // of resident memory
+  double cpu_seconds = 0;        // of all its threads, however long they waited for a core
 };
 
 struct ProgramSetup {

@@ -1,5 +1,5 @@
-// Memory taken for a file grows with the bytes that are there, not with what they claim. A program
-// of its own, because it replaces the allocator.
+// Memory taken for a file grows with the bytes that are there, not with what they claim, and in few
+// pieces. A program of its own, because it replaces the allocator.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,12 +11,15 @@
 #include "gguf/file.h"
 #include "support/file_builder.h"
 #include "support/mutate.h"
+#include "support/shared_data.h"
 
 namespace {
 
 std::atomic<std::size_t> largest_allocation = 0;
+std::atomic<std::size_t> allocations = 0;
 
 void* allocate(std::size_t size) {
+  ++allocations;
   std::size_t seen = largest_allocation.load();
   while (seen < size && !largest_allocation.compare_exchange_weak(seen, size)) {
   }
@@ -88,6 +91,17 @@ TEST(Allocation, IsBoundedByTheFileForManyEntries) {
   EXPECT_EQ(File::view(tensors.bytes()).tensors().size(), kEntries);
   expect_justified(keys.bytes(), "many keys");
   expect_justified(tensors.bytes(), "many tensors");
+}
+
+// What makes opening fast, counted: nothing is taken for a string of an array.
+TEST(Allocation, IsByTheKeyForALargeVocabulary) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  const std::filesystem::path path = test::shared_dir() / "tokenizers" / "gemma3" / "vocab.gguf";
+  const std::size_t before = allocations;
+  const File file = File::open(path);
+  const std::size_t count = allocations - before;
+  EXPECT_GT(file.get_strings("tokenizer.ggml.tokens")->size(), 260000U);
+  EXPECT_LE(count, 10 * file.metadata().size() + 100);
 }
 
 TEST(Allocation, IsBoundedByTheFileForMutatedFiles) {

@@ -19,6 +19,7 @@ using test::serve_file;
 using test::TestReply;
 using test::TestRequest;
 using test::TestServer;
+using test::UnansweredPort;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -253,11 +254,8 @@ TEST_F(DownloadTest, TriesAgainWhatMayPass) {
 }
 
 TEST_F(DownloadTest, SaysWhatCannotBeReached) {
-  std::string url;
-  {
-    const TestServer server([](const TestRequest&) { return TestReply{}; });
-    url = server.url("/model.gguf");
-  }
+  const UnansweredPort nobody;
+  const std::string url = nobody.url("/model.gguf");
   const TestServer other([](const TestRequest&) { return TestReply{}; });
   expect_refusal(other, ErrorCode::io, {url}, {.url = url});
   expect_refusal(other, ErrorCode::io, {"file:///etc/passwd"}, {.url = "file:///etc/passwd"});

@@ -18,6 +18,25 @@
 namespace edgerunner::test {
 namespace {
 
+int make_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+
+// Gives the socket a free port of 127.0.0.1, and says which.
+int take_port(int socket) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(socket, any, size) != 0 || ::getsockname(socket, any, &size) != 0) {
+    throw std::runtime_error("no port of 127.0.0.1 could be had");
+  }
+  return ntohs(address.sin_port);
+}
+
+std::string url_of(int port, const std::string& target) {
+  return fmt::format("http://127.0.0.1:{}{}", port, target);
+}
+
 void send_all(int connection, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -62,17 +81,8 @@ std::string TestRequest::header(const std::string& name) const {
 }
 
 TestServer::TestServer(Handler handler)
-    : handler_(std::move(handler)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener_, any, size) != 0 || ::listen(listener_, 16) != 0 ||
-      ::getsockname(listener_, any, &size) != 0) {
-    throw std::runtime_error("no port of 127.0.0.1 could be listened at");
-  }
-  port_ = ntohs(address.sin_port);
+    : handler_(std::move(handler)), listener_(make_socket()), port_(take_port(listener_)) {
+  if (::listen(listener_, 16) != 0) throw std::runtime_error("the port can't be listened at");
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -84,9 +94,12 @@ TestServer::~TestServer() {
   ::close(listener_);
 }
 
-std::string TestServer::url(const std::string& target) const {
-  return fmt::format("http://127.0.0.1:{}{}", port_, target);
-}
+std::string TestServer::url(const std::string& target) const { return url_of(port_, target); }
+
+UnansweredPort::UnansweredPort() : socket_(make_socket()), port_(take_port(socket_)) {}
+UnansweredPort::~UnansweredPort() { ::close(socket_); }
+
+std::string UnansweredPort::url(const std::string& target) const { return url_of(port_, target); }
 
 std::vector<TestRequest> TestServer::requests() const {
   const std::lock_guard lock(mutex_);

@@ -52,12 +52,28 @@ class TestServer {
 
   Handler handler_;
   int listener_;
-  int port_ = 0;
+  int port_;
   std::atomic<int> held_ = -1;
   std::atomic<bool> ending_ = false;
   mutable std::mutex mutex_;
   std::vector<TestRequest> requests_;
   std::thread thread_;
+};
+
+// A port of 127.0.0.1 that refuses connections for as long as this lives: held, so that nobody else
+// gets it, and not listened at.
+class UnansweredPort {
+ public:
+  UnansweredPort();
+  UnansweredPort(const UnansweredPort&) = delete;
+  UnansweredPort& operator=(const UnansweredPort&) = delete;
+  ~UnansweredPort();
+
+  std::string url(const std::string& target) const;
+
+ private:
+  int socket_;
+  int port_;
 };
 
 // What a good server does with a file: it honours ranges of it, if they are of this version.

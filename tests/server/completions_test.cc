@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
-#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "server/http_client.h"
 #include "server/json.h"
 #include "server/test_server.h"
+#include "support/step_gate.h"
 
 namespace edgerunner::test {
 namespace {
@@ -26,12 +25,13 @@ Json complete(const TestServer& server, const Json& body) {
   return Json::parse(answer.body);
 }
 
+// For what must come true and then stays so: patient, for the machine may be busy.
 template <typename Condition>
 void wait_until(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (!condition()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it never came true";
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -209,21 +209,10 @@ TEST(Completions, AFailureEndsItsOwnRequestAlone) {
   other.join();
 }
 
-// Holds the executor back so that a test can look at what waits.
-struct Gate {
-  std::mutex mutex;
-  void hold(ScriptedModelOptions& options) {
-    options.before_forward = [this](const Batch&) { const std::lock_guard lock(mutex); };
-  }
-};
-
 TEST(Completions, RefusesMoreThanMayRunAndWait) {
-  Gate gate;
-  ScriptedModelOptions options;
-  gate.hold(options);
   TestServer server({}, {.parallel = 1, .queue = 1});
-  server.load(say("ab", "hello"), options);
-  std::unique_lock held(gate.mutex);
+  StepGate gate;
+  server.load(say("ab", "hello"), {.before_forward = gate.hook()});
   HttpClient first(server.port());
   HttpClient second(server.port());
   first.post("/v1/completions", R"({"prompt":"ab","temperature":0})");
@@ -232,42 +221,57 @@ TEST(Completions, RefusesMoreThanMayRunAndWait) {
   const HttpAnswer refused = post(server, "/v1/completions", {{"prompt", "ab"}});
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(Json::parse(refused.body)["error"]["code"], "queue_full");
-  held.unlock();
+  gate.open();
   EXPECT_EQ(first.receive().status, 200);
   EXPECT_EQ(second.receive().status, 200);
 }
 
 TEST(Completions, AClientThatGoesAwayFreesItsPlaceAndPages) {
+  TestServer server;
+  StepGate gate;
   ScriptedModelOptions options;
   options.max_sequences = 1;
   options.prefill_chunk = 4;
-  std::atomic<int> delay_ms = 1;
-  options.before_forward = [&delay_ms](const Batch&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
-  };
-  TestServer server;
-  server.load([](std::span<const TokenId>) { return 'a'; }, options);
+  options.before_forward = gate.hook();
+  const ScriptedExecutor* const executor =
+      server.load([](std::span<const TokenId>) { return 'a'; }, options);
   const std::string endless = R"({"prompt":"ab","max_tokens":900,"temperature":0,"stream":true})";
   const std::string long_prompt =
       R"({"prompt":")" + std::string(900, 'p') + R"(","max_tokens":900})";
-  const auto taken = [&server] { return server.engine().places_taken(); };
+  const auto wait_for_places = [&server](std::uint32_t taken) {
+    wait_until([&] { return server.engine().places_taken() == taken; });
+  };
+  // Each end is noticed while a pass is held; that pass is the last that its sequence costs.
+  const auto wait_for_connections = [&server](std::size_t count) {
+    wait_until([&] { return server.http().connections() == count; });
+  };
 
   HttpClient decoding(server.port());
   decoding.post("/v1/completions", endless);
+  gate.allow(1);  // the prompt, which gives the first a
   decoding.receive_until("\"text\":\"a\"");
   HttpClient queued(server.port());
   queued.post("/v1/completions", long_prompt);
-  wait_until([&] { return taken() == 2; });
+  wait_for_places(2);
   queued.close();
-  wait_until([&] { return taken() == 1; });
+  wait_for_connections(1);
+  gate.allow(1);
+  wait_for_places(1);
   decoding.close();
-  wait_until([&] { return taken() == 0; });
+  wait_for_connections(0);
+  gate.allow(1);
+  wait_for_places(0);
 
   HttpClient prefilling(server.port());
   prefilling.post("/v1/completions", long_prompt);
+  gate.allow(20);  // 80 of 900 tokens: the second page has been begun
   wait_until([&] { return server.engine().status().used_pages > 1; });
   prefilling.close();
-  wait_until([&] { return taken() == 0 && server.engine().status().used_pages == 0; });
+  wait_for_connections(0);
+  gate.allow(1);
+  wait_for_places(0);
+  wait_until([&] { return server.engine().status().used_pages == 0; });
+  EXPECT_EQ(executor->passes().size(), 3U + 21U);
 }
 
 // The script repeats the prompt, which it reads back from the pages of the cache.
@@ -301,16 +305,14 @@ TEST(Completions, ClientsThatShareACacheForThreeGetTheirOwnText) {
 }
 
 TEST(Completions, ShutsDownAfterTheLastAnswer) {
-  ScriptedModelOptions options;
-  options.before_forward = [](const Batch&) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  };
   TestServer server;
-  server.load(say("ab", std::string(50, 'a')), options);
+  StepGate gate;
+  server.load(say("ab", std::string(50, 'a')), {.before_forward = gate.hook()});
   HttpClient client(server.port());
   client.post("/v1/completions", R"({"prompt":"ab","max_tokens":60,"temperature":0})");
   wait_until([&] { return server.engine().places_taken() == 1; });
   server.drain();
+  gate.open();
   EXPECT_EQ(Json::parse(client.receive().body)["choices"][0]["text"], std::string(50, 'a'));
   server.join();
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <stdexcept>
 
 namespace edgerunner::test {
@@ -16,7 +17,7 @@ HttpClient::HttpClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STRE
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  const timeval patience{.tv_sec = 120, .tv_usec = 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     close();
@@ -51,6 +52,9 @@ void HttpClient::get(std::string_view path, std::string_view headers) {
 bool HttpClient::read_more() {
   std::array<char, 4096> buffer;
   const ssize_t count = ::recv(socket_, buffer.data(), buffer.size(), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    throw std::runtime_error("the server neither answers nor closes");
+  }
   if (count > 0) received_.append(buffer.data(), static_cast<std::size_t>(count));
   return count > 0;
 }

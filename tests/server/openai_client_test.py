@@ -299,7 +299,8 @@ def drop_clients(server):
         body = {"prompt": f"{cycle} " + "word " * (700 if cycle % 2 else 1), "max_tokens": 400, "temperature": 0}
         drop(server, body, 0.002 * (cycle % 20))
         slowest = max(slowest, wait_for(idle))
-    assert server.metric("edgerunner_cache_pages_used") == 0
+    # A request that was read after its client had gone may come even now, and must go.
+    wait_for(lambda: idle() and server.metric("edgerunner_cache_pages_used") == 0)
     grown = server.resident_bytes() - before
     print(f"   slowest release {slowest * 1000:.0f} ms, memory grew by {grown / 2**20:.1f} MiB in 40 cycles")
     assert grown < 8 * 2**20
@@ -311,7 +312,7 @@ def test_sigterm_drains(server_of):
     next(parts)
     server.process.send_signal(signal.SIGTERM)
     assert [part for part in parts][-1].choices[0].finish_reason in ("length", "stop")
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=120) == 0
 
 
 def test_key_and_queue(server_of):

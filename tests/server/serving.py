@@ -69,8 +69,8 @@ class Server:
             self.stop()
 
 
-def wait_for(condition, seconds=30.0):
-    """Seconds until the condition held."""
+def wait_for(condition, seconds=120.0):
+    """Seconds until the condition held; patient, for the machine may be busy."""
     begun = time.monotonic()
     while not condition():
         assert time.monotonic() - begun < seconds, "it never came true"

@@ -28,7 +28,7 @@ class TestServer {
     if (thread_.joinable()) thread_.join();
   }
 
-  // Returns once the server has ended.
+  // Begins its end, which join() waits for.
   void drain() {
     http_.drain([this] {
       if (engine_.ready()) engine_.model().cancel_all();

@@ -24,7 +24,8 @@ struct ScriptedModelOptions {
   std::string chat_template;
   std::uint32_t dim = 0;  // of hidden states
   std::function<void(const Batch&)> before_forward;
-  bool chooses_tokens = false;                        // as a backend does that samples itself
+  bool chooses_tokens = false;  // as a backend does that samples itself
+  BurstLength::Duration longest_burst = BurstLength::kLongest;
   std::function<std::unique_ptr<Drafter>()> drafter;  // what guesses; always as much as it may
   std::uint32_t draft_rows = 16;                      // of a pass, of all sequences
 };
@@ -64,6 +65,7 @@ struct ScriptedModel {
     scheduling.max_sequences = options.max_sequences;
     scheduling.window = options.window;
     scheduling.dim = options.dim;
+    scheduling.longest_burst = options.longest_burst;
     scheduling.adaptive_drafts = false;
     if (!options.tokenizer) tokenizer.reset();
     return {make_model(std::move(executor), std::move(tokenizer), info, scheduling,

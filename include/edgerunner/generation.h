@@ -14,6 +14,13 @@
 
 namespace edgerunner {
 
+// How the coming tokens of a text are guessed ahead (SpeculationOptions). It changes times alone.
+enum class Guessing {
+  as_loaded,  // as the model was loaded to
+  off,
+  lookup,  // from the text itself
+};
+
 // When a generation ends. Whatever comes first ends it: the model's own end of generation, a stop,
 // a limit, a full context, a cancellation.
 struct GenerateOptions {
@@ -43,6 +50,10 @@ struct GenerateOptions {
   // tokens instead, computes the rest anew, as if it were a fresh prompt, and goes on.
   bool circular_context = false;
   std::uint32_t keep_tokens = 0;  // less than the context
+
+  // `lookup` needs a model with room for guesses (ModelInfo::draft_tokens).
+  Guessing guessing = Guessing::as_loaded;
+  std::uint32_t draft_tokens = 0;  // most guessed at once; 0, or more: as the model was loaded
 };
 
 enum class FinishReason {

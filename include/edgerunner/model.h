@@ -30,10 +30,16 @@ struct SpeculationOptions {
   bool lookup = false;
   // Or a smaller model of the same vocabulary guesses. Empty: none.
   std::filesystem::path draft_model;
+  // Or nothing guesses but for a generation that asks for it (GenerateOptions::guessing).
+  bool on_request = false;
+
   std::uint32_t draft_tokens = 16;  // most that are guessed ahead, from 1 to 64
   bool adaptive = true;             // fewer, or none, where that is faster
+  // A draft model stops where the chance that all its guesses are right, by its own account, falls
+  // below this; from 0 (never) to 1.
+  double draft_confidence = 0.2;
 
-  bool enabled() const { return lookup || !draft_model.empty(); }
+  bool enabled() const { return lookup || on_request || !draft_model.empty(); }
 };
 
 struct ModelOptions {
@@ -78,6 +84,7 @@ struct ModelInfo {
   std::string isa;
   std::vector<std::string> kernels;
   std::vector<std::string> remarks;  // what a user should know, such as a shortened context
+  std::uint32_t draft_tokens = 0;    // most guessed ahead; 0: there is no room for guesses
   int threads = 1;
 };
 

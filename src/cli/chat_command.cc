@@ -88,8 +88,8 @@ class Chat {
         session_.load(value);
       }
     } else if (command == "/stats") {
-      write_output(fmt::format("{} turns, context of {} tokens\n{}", session_.turns(),
-                               session_.context(),
+      write_output(fmt::format("{} turn{}, context of {} tokens\n{}", session_.turns(),
+                               session_.turns() == 1 ? "" : "s", session_.context(),
                                session_.last() ? summary_line(*session_.last()) : ""));
     } else {
       throw Error(ErrorCode::invalid_argument,
@@ -152,7 +152,10 @@ class Chat {
 
 void chat(const ChatArguments& arguments) {
   AnswerInterrupt interrupt;
-  Model model = Model::load(arguments.model.path, arguments.model.options());
+  ModelOptions loading = arguments.model.options();
+  loading.progress = loading_progress();
+  Model model = Model::load(arguments.model.path, loading);
+  for (const std::string& remark : model.info().remarks) fmt::print(stderr, "{}\n", remark);
   Chat(model, arguments, interrupt).run();
 }
 

@@ -120,6 +120,13 @@ void ModelArguments::add_speculation(CLI::App& command) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(group);
+  command
+      .add_option("--draft-confidence", draft_confidence,
+                  "--draft stops where the chance that its guesses are right falls below this; 0: "
+                  "never")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
 }
 
 ModelOptions ModelArguments::options() const {
@@ -142,6 +149,7 @@ ModelOptions ModelArguments::options() const {
   options.speculation.lookup = lookup;
   options.speculation.draft_model = draft;
   options.speculation.draft_tokens = draft_tokens;
+  options.speculation.draft_confidence = draft_confidence;
   return options;
 }
 

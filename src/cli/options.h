@@ -28,11 +28,12 @@ struct ModelArguments {
   bool lookup = false;
   std::string draft;
   std::uint32_t draft_tokens = SpeculationOptions().draft_tokens;
+  double draft_confidence = SpeculationOptions().draft_confidence;
 
   void add_to(CLI::App& command);
   // The same with --shape in place of MODEL.
   void add_to_with_shape(CLI::App& command);
-  // --speculate, --draft and --draft-tokens, for commands that generate.
+  // --speculate, --draft and what bounds their guesses, for commands that generate.
   void add_speculation(CLI::App& command);
   // MODEL, or "llama3-8b, Q4_K, random weights".
   std::string title() const;

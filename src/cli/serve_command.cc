@@ -51,6 +51,9 @@ void serve(ServeArguments arguments) {
   ModelOptions options = arguments.model.options();
   options.max_sequences = arguments.engine.parallel;
   options.cache_tokens = arguments.cache_tokens;
+  // On cuda a text would not be the same with guesses.
+  options.speculation.on_request = options.backend != BackendKind::cuda;
+  options.progress = loading_progress();
   options.longest_step = std::chrono::milliseconds(arguments.longest_step_ms);
   arguments.http.body_limit = std::size_t{arguments.body_limit_mib} << 20;
   if (!arguments.cors.empty()) {
@@ -73,6 +76,7 @@ void serve(ServeArguments arguments) {
   std::thread loading([&] {
     try {
       engine.set_model(Model::load(arguments.model.path, options));
+      for (const std::string& remark : engine.info().remarks) fmt::print(stderr, "{}\n", remark);
       announce(arguments, http);
     } catch (...) {
       failure = std::current_exception();

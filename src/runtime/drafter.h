@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "edgerunner/generation.h"
 #include "edgerunner/sampling.h"
 #include "edgerunner/types.h"
 
@@ -16,6 +17,7 @@ struct DraftRequest {
   const SamplingOptions* sampling = nullptr;  // how the next ones will be chosen
   std::uint64_t index = 0;                    // of the first of them in its sequence
   std::uint32_t most = 0;                     // guesses wanted
+  Guessing guessing = Guessing::as_loaded;    // which drafter is to guess
   std::vector<TokenId>* guesses = nullptr;    // where they go; empty before
 };
 

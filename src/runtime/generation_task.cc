@@ -54,6 +54,11 @@ void GenerationTask::check(std::span<const TokenId> prompt) const {
                 fmt::format("keep_tokens is {}; it must be less than the context of {} tokens",
                             options_.keep_tokens, limits_.context));
   }
+  if (options_.guessing == Guessing::lookup && limits_.draft_tokens == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "guessing by lookup is asked for, but the model was loaded without room for "
+                "guesses; load it with speculation.on_request");
+  }
   if (!options_.circular_context && prompt.size() > limits_.context) {
     throw Error(
         ErrorCode::context_full,
@@ -80,7 +85,7 @@ std::optional<Task::Wish> GenerationTask::outlook() const {
   const auto room = limits_.context + 1 - static_cast<std::uint32_t>(tokens_.size());
   const std::uint32_t most =
       options_.max_tokens > 0 ? std::min(room, options_.max_tokens - sampled_) : room;
-  return Wish{&options_.sampling, next_index(), most};
+  return Wish{&options_.sampling, next_index(), most, options_.guessing, options_.draft_tokens};
 }
 
 void GenerationTask::guessed(std::span<const TokenId> tokens) {

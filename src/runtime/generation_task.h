@@ -24,7 +24,8 @@ namespace edgerunner {
 struct GenerationLimits {
   std::uint32_t vocab_size = 0;
   std::uint32_t context = 0;
-  SharedTrie* trie = nullptr;  // of the tokenizer; without one, a constraint makes its own
+  std::uint32_t draft_tokens = 0;  // most guessed ahead
+  SharedTrie* trie = nullptr;      // of the tokenizer; without one, a constraint makes its own
 };
 
 // A generation on the scheduler's thread: samples, detokenises, looks for stops and hands pieces of

@@ -31,7 +31,7 @@ std::vector<std::string> remarks_on(const MemoryPlan& plan, const ModelOptions& 
                       plan.context, usual)};
 }
 
-ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
+ModelInfo describe(const Model::State& state, const MemoryPlan& plan, const ModelOptions& options) {
   const DecoderSpec& spec = state.decoder.spec;
   ModelInfo info;
   info.architecture = spec.architecture;
@@ -50,6 +50,7 @@ ModelInfo describe(const Model::State& state, const MemoryPlan& plan) {
   info.kernels = executor.kernels;
   info.threads = executor.threads;
   info.weights_bytes = plan.weights_bytes;
+  info.draft_tokens = options.speculation.enabled() ? options.speculation.draft_tokens : 0;
   return info;
 }
 
@@ -85,7 +86,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   }
   report(0.6);
   state->executor = backend.make(state->decoder, plan.executor);
-  state->info = describe(*state, plan);
+  state->info = describe(*state, plan, options);
   state->info.remarks = remarks_on(plan, options, spec);
   SchedulerOptions scheduling;
   scheduling.vocab_size = spec.vocab_size;
@@ -96,6 +97,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   scheduling.longest_step = options.longest_step;
   scheduling.draft_tokens = options.speculation.draft_tokens;
   scheduling.adaptive_drafts = options.speculation.adaptive;
+  scheduling.lookup = options.speculation.lookup;
   state->scheduler = std::make_shared<Scheduler>(*state->executor, scheduling, std::move(drafter));
   report(1);
   return Model(std::move(state));

@@ -9,7 +9,6 @@
 
 #include "edgerunner/error.h"
 #include "runtime/backend.h"
-#include "runtime/lookup_drafter.h"
 #include "runtime/memory_plan.h"
 #include "runtime/model_drafter.h"
 
@@ -72,7 +71,7 @@ std::unique_ptr<Drafter> make_drafter(const ModelOptions& options, const gguf::F
                 "speculative decoding doesn't run on the cuda backend, where the text would not be "
                 "the same; use --backend cpu, or leave --speculate and --draft out");
   }
-  if (wanted.lookup) return std::make_unique<LookupDrafter>();
+  if (wanted.draft_model.empty()) return nullptr;
 
   const Backend backend = find_backend(options.backend);
   auto model = std::make_unique<DraftModel>();
@@ -85,7 +84,8 @@ std::unique_ptr<Drafter> make_drafter(const ModelOptions& options, const gguf::F
   model->file->will_need();
   model->executor = backend.make(model->decoder, plan.executor);
   const auto vocab_size = target.get_strings("tokenizer.ggml.tokens")->size();
-  return std::make_unique<ModelDrafter>(std::move(model), static_cast<std::uint32_t>(vocab_size));
+  return std::make_unique<ModelDrafter>(std::move(model), static_cast<std::uint32_t>(vocab_size),
+                                        wanted.draft_confidence);
 }
 
 }  // namespace edgerunner

@@ -10,8 +10,8 @@
 
 namespace edgerunner {
 
-// What guesses for a model as its options ask, or null. A draft model is loaded here, and what it
-// takes is subtracted from `available` bytes. Throws Error(invalid_argument) for options that
+// The draft model that a model's options ask for, or null. It is loaded here, and what it takes is
+// subtracted from `available` bytes. Throws Error(invalid_argument) for options that
 // contradict each other and for a draft model of another vocabulary than `target`'s,
 // Error(unsupported) on a backend whose passes of several rows round otherwise than those of one,
 // and what loading throws.

@@ -25,6 +25,11 @@ void check_options(const ModelOptions& options, std::uint32_t trained_context) {
   require_range("prefill_chunk", options.prefill_chunk, 1, 65536);
   require_range("max_sequences", options.max_sequences, 1, 1024);
   require_range("draft_tokens", options.speculation.draft_tokens, 1, 64);
+  const double confidence = options.speculation.draft_confidence;
+  if (!(confidence >= 0 && confidence <= 1)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("draft_confidence is {}; it must be from 0 to 1", confidence));
+  }
   if (options.context > trained_context) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a context of {} tokens is wanted, but the model was trained for {}; "

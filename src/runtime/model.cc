@@ -62,6 +62,7 @@ Generation Model::generate(std::span<const TokenId> prompt, const GenerateOption
                            std::stop_token stop) {
   const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
                                 .context = state_->info.context,
+                                .draft_tokens = state_->info.draft_tokens,
                                 .trie = &state_->trie};
   auto outcome = std::make_shared<Generation::State>();
   state_->scheduler->submit(std::make_shared<GenerationTask>(

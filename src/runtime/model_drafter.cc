@@ -1,9 +1,11 @@
 #include "runtime/model_drafter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "runtime/logprobs.h"
 
 namespace edgerunner {
 namespace {
@@ -18,9 +20,11 @@ SamplingOptions within(SamplingOptions options, std::uint32_t vocab_size) {
 
 }  // namespace
 
-ModelDrafter::ModelDrafter(std::unique_ptr<DraftModel> model, std::uint32_t vocab_size)
+ModelDrafter::ModelDrafter(std::unique_ptr<DraftModel> model, std::uint32_t vocab_size,
+                           double confidence)
     : model_(std::move(model)),
       vocab_size_(std::min(vocab_size, model_->decoder.spec.vocab_size)),
+      confidence_(confidence),
       cache_(*model_->executor, model_->decoder.spec.common_window()),
       logits_(std::size_t{model_->executor->options().max_logit_rows} *
               model_->decoder.spec.vocab_size) {}
@@ -118,12 +122,22 @@ void ModelDrafter::run() {
   }
 }
 
-void ModelDrafter::guess(Active& active, std::span<float> logits) const {
+// A guess, unless it makes all of them together too unlikely: the passes that it and those after it
+// would take are worth more than they are.
+void ModelDrafter::guess(Active& active, std::span<float> logits) {
   const DraftRequest& request = *active.request;
   std::vector<TokenId>& guesses = *request.guesses;
+  if (confidence_ > 0) unchanged_.assign(logits.begin(), logits.end());
   try {
     const TokenId token =
         active.place->sampler->sample(logits, active.tokens, request.index + guesses.size());
+    if (confidence_ > 0) {
+      active.chance *= std::exp(unchanged_[token] - log_sum_exp(unchanged_));
+      if (active.chance < confidence_) {
+        active.wanted = static_cast<std::uint32_t>(guesses.size());
+        return;
+      }
+    }
     guesses.push_back(token);
     active.tokens.push_back(token);
   } catch (const Error&) {

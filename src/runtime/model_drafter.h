@@ -28,8 +28,9 @@ struct DraftModel {
 // through its forward passes together. What it computed of guesses that turned out right is kept.
 class ModelDrafter : public Drafter {
  public:
-  // Guesses tokens under `vocab_size` alone, which is the other model's.
-  ModelDrafter(std::unique_ptr<DraftModel> model, std::uint32_t vocab_size);
+  // Guesses tokens under `vocab_size` alone, which is the other model's, and stops where the chance
+  // that all guesses are right falls below `confidence`.
+  ModelDrafter(std::unique_ptr<DraftModel> model, std::uint32_t vocab_size, double confidence);
 
   void draft(std::span<const DraftRequest> requests) override;
   void forget(std::uint64_t sequence) override;
@@ -48,23 +49,26 @@ class ModelDrafter : public Drafter {
     std::uint32_t rows;           // in the coming pass
     std::uint32_t wanted;         // guesses
     std::vector<TokenId> tokens;  // the sequence's, with the guesses so far
+    double chance = 1;            // that these are right, as this model has it
   };
 
   void take_part(const DraftRequest& request, std::uint32_t& room);
   Place& place_of(const DraftRequest& request);
   void confirm(Place& place, std::span<const TokenId> tokens);
   void run();
-  void guess(Active& active, std::span<float> logits) const;
+  void guess(Active& active, std::span<float> logits);
 
   std::unique_ptr<DraftModel> model_;
   std::uint32_t vocab_size_;  // of the guesses
+  double confidence_;
   KvCache cache_;
   std::unordered_map<std::uint64_t, Place> places_;
   std::vector<Active> active_;
   std::vector<TokenId> tokens_;
   std::vector<SequenceSlice> slices_;
   std::vector<std::uint32_t> logit_rows_;
-  std::vector<float> logits_;  // [max_logit_rows, the draft model's vocabulary]
+  std::vector<float> logits_;     // [max_logit_rows, the draft model's vocabulary]
+  std::vector<float> unchanged_;  // a row of them, before sampling
 };
 
 }  // namespace edgerunner

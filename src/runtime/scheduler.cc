@@ -17,12 +17,13 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options,
       logits_(std::size_t{executor.options().max_logit_rows} * options.vocab_size),
       burst_(options.longest_burst),
       chunk_(options.longest_step) {
-  if (drafter) {
-    speculator_.emplace(
-        std::move(drafter),
-        SpeculatorOptions{.most = options.draft_tokens,
-                          .most_rows = executor.options().max_logit_rows - options.max_sequences,
-                          .adaptive = options.adaptive_drafts});
+  const std::uint32_t logit_rows = executor.options().max_logit_rows;
+  if (logit_rows > options.max_sequences) {
+    speculator_.emplace(std::move(drafter),
+                        SpeculatorOptions{.most = options.draft_tokens,
+                                          .most_rows = logit_rows - options.max_sequences,
+                                          .adaptive = options.adaptive_drafts,
+                                          .lookup = options.lookup});
   }
   running_.reserve(options.max_sequences);
   thread_ = std::thread(&Scheduler::work, this);
@@ -186,22 +187,27 @@ void Scheduler::share_prefill() {
 void Scheduler::guess() {
   if (!speculator_) return;
   draft_requests_.clear();
+  std::uint32_t decoding = 0;
   for (Entry& entry : running_) {
     entry.guesses.clear();
     const auto tokens = entry.task->tokens();
     if (entry.rows != 1 || entry.cache.length() + 1 < tokens.size()) continue;
+    ++decoding;
     const std::optional<Task::Wish> outlook = entry.task->outlook();
+    if (!outlook || outlook->guessing == Guessing::off) continue;
+    const std::uint32_t bound = outlook->most_guesses > 0 ? outlook->most_guesses : outlook->most;
     // The last token that it takes comes without a row of its own.
-    if (!outlook || outlook->most < 2) continue;
+    if (outlook->most < 2) continue;
     draft_requests_.push_back({.sequence = entry.number,
                                .tokens = tokens,
                                .sampling = outlook->sampling,
                                .index = outlook->index,
-                               .most = outlook->most - 1,
+                               .most = std::min(outlook->most - 1, bound),
+                               .guessing = outlook->guessing,
                                .guesses = &entry.guesses});
   }
   try {
-    speculator_->draft(draft_requests_);
+    speculator_->draft(draft_requests_, decoding);
   } catch (...) {
     // The texts are the same without guesses.
     for (Entry& entry : running_) entry.guesses.clear();

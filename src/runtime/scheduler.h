@@ -32,6 +32,7 @@ struct SchedulerOptions {
   BurstLength::Duration longest_burst = BurstLength::kLongest;  // of tokens the backend chooses
   std::uint32_t draft_tokens = 16;  // most that are guessed of a sequence, with a drafter
   bool adaptive_drafts = true;      // fewer where that is faster
+  bool lookup = false;              // guesses by lookup where there is no drafter
 };
 
 // What a scheduler is doing, as of its last step.
@@ -58,7 +59,8 @@ class Scheduler {
  public:
   // The executor must outlive the scheduler, or at least stop(), and be made with
   // max_rows >= prefill_chunk + max_logit_rows and max_logit_rows >= max_sequences; what that is
-  // more is room for guesses. Without a `drafter` nothing is guessed.
+  // more is room for guesses: by `drafter`, or by lookup where a task asks for it or it is null and
+  // the options say so.
   Scheduler(Executor& executor, const SchedulerOptions& options,
             std::unique_ptr<Drafter> drafter = nullptr);
   ~Scheduler();

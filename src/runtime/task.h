@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "edgerunner/generation.h"
 #include "edgerunner/sampling.h"
 #include "edgerunner/types.h"
 
@@ -35,6 +36,8 @@ class Task {
     const SamplingOptions* sampling;
     std::uint64_t index;  // of the token in its sequence
     std::uint32_t most;  // tokens that the task may take from here on, and its context has room for
+    Guessing guessing = Guessing::as_loaded;
+    std::uint32_t most_guesses = 0;  // at once; 0: no bound of the task's own
   };
   // Told so that a backend may do it where the logits are. Nullopt: the task wants the logits.
   virtual std::optional<Wish> wish() const { return std::nullopt; }

@@ -113,7 +113,7 @@ class ChatCall : public GenerationCall {
     for (const Summary& summary : summaries_) {
       reasoning += reasoning_tokens(engine_.tokenizer(), request_.prompt.format, summary.tokens);
     }
-    answer["usage"]["completion_tokens_details"] = {{"reasoning_tokens", reasoning}};
+    answer["usage"]["completion_tokens_details"]["reasoning_tokens"] = reasoning;
     answer["timings"] = timings_of(summaries_.front());
   }
 

@@ -74,7 +74,7 @@ ChatRequest read_chat_request(Engine& engine, const Json& body) {
   const Fields fields(body);
   ChatRequest request;
   fields.text("model");
-  request.options = read_sampling(fields, engine.info().vocab_size);
+  request.options = read_sampling(fields, engine.info());
   request.options.max_tokens = read_max_tokens(fields);
   request.n = static_cast<std::size_t>(fields.integer("n", 1, kMostChoices).value_or(1));
   request.top_logprobs = read_top_logprobs(fields);

@@ -38,7 +38,7 @@ CompletionRequest read_request(Engine& engine, const Json& body) {
     }
   }
   fields.refuse_unless("suffix", "", "is not supported");
-  request.options = read_sampling(fields, engine.info().vocab_size);
+  request.options = read_sampling(fields, engine.info());
   request.options.max_tokens = static_cast<std::uint32_t>(
       fields.integer("max_tokens", 1, INT32_MAX).value_or(kDefaultMaxTokens));
   if (const auto count = fields.integer("logprobs", 0, kMostTopLogprobs)) {

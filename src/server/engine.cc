@@ -66,8 +66,10 @@ void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& opti
     constraint = std::make_unique<Constraint>(
         std::move(grammar), state.trie.of(*state.tokenizer, options.visible_tokens));
   }
-  const GenerationLimits limits{
-      .vocab_size = state.info.vocab_size, .context = state.info.context, .trie = &state.trie};
+  const GenerationLimits limits{.vocab_size = state.info.vocab_size,
+                                .context = state.info.context,
+                                .draft_tokens = state.info.draft_tokens,
+                                .trie = &state.trie};
   state.scheduler->submit(
       std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt, options,
                                        std::move(sink), std::stop_token(), std::move(constraint)));

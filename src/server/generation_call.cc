@@ -144,8 +144,12 @@ Json usage_of(std::span<const Summary> summaries, std::size_t choices_per_prompt
   std::uint64_t prompt = 0;
   std::uint64_t reused = 0;
   std::uint64_t generated = 0;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
   for (std::size_t i = 0; i < summaries.size(); ++i) {
     generated += summaries[i].generated_tokens;
+    drafted += summaries[i].drafted_tokens;
+    accepted += summaries[i].accepted_tokens;
     if (i % choices_per_prompt != 0) continue;
     prompt += summaries[i].prompt_tokens;
     reused += summaries[i].reused_tokens;
@@ -153,7 +157,10 @@ Json usage_of(std::span<const Summary> summaries, std::size_t choices_per_prompt
   return {{"prompt_tokens", prompt},
           {"completion_tokens", generated},
           {"total_tokens", prompt + generated},
-          {"prompt_tokens_details", {{"cached_tokens", reused}}}};
+          {"prompt_tokens_details", {{"cached_tokens", reused}}},
+          {"completion_tokens_details",
+           {{"accepted_prediction_tokens", accepted},
+            {"rejected_prediction_tokens", drafted - accepted}}}};
 }
 
 Json timings_of(const Summary& summary) {

@@ -116,7 +116,7 @@ ResponseRequest read_response_request(Engine& engine, const Json& body) {
   const Json* const text = fields.object("text");
   const Json* const format = text != nullptr ? Fields(*text, "text.").object("format") : nullptr;
   const Json schema = read_answer_schema(format, "", "text.format");
-  request.options = read_sampling(fields, engine.info().vocab_size);
+  request.options = read_sampling(fields, engine.info());
   request.options.max_tokens =
       static_cast<std::uint32_t>(fields.integer("max_output_tokens", 1, INT32_MAX).value_or(0));
   request.stream = fields.boolean("stream").value_or(false);

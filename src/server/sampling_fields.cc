@@ -55,6 +55,21 @@ std::vector<std::string> read_stops(const Fields& fields) {
   return stops;
 }
 
+// speculate: "lookup" or "off"; draft_tokens: most guessed at once.
+void read_guessing(const Fields& fields, std::uint32_t most, GenerateOptions& options) {
+  if (const auto how = fields.choice("speculate", {"lookup", "off"})) {
+    options.guessing = *how == "lookup" ? Guessing::lookup : Guessing::off;
+    if (options.guessing == Guessing::lookup && most == 0) {
+      fields.fail("speculate",
+                  "can't be lookup on this server's backend, where guesses would "
+                  "change the text");
+    }
+  }
+  // Where nothing can be guessed, any bound is kept.
+  options.draft_tokens = static_cast<std::uint32_t>(
+      fields.integer("draft_tokens", 1, most > 0 ? most : INT32_MAX).value_or(0));
+}
+
 std::uint64_t random_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
@@ -62,7 +77,7 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
-GenerateOptions read_sampling(const Fields& fields, std::uint32_t vocab_size) {
+GenerateOptions read_sampling(const Fields& fields, const ModelInfo& model) {
   GenerateOptions options;
   SamplingOptions& sampling = options.sampling;
   const auto number = [&fields](std::string_view name, double low, double high, double fallback) {
@@ -75,7 +90,7 @@ GenerateOptions read_sampling(const Fields& fields, std::uint32_t vocab_size) {
   sampling.repeat_penalty = number("repeat_penalty", 0.01, 100, 1);
   sampling.frequency_penalty = number("frequency_penalty", -kMostPenalty, kMostPenalty, 0);
   sampling.presence_penalty = number("presence_penalty", -kMostPenalty, kMostPenalty, 0);
-  sampling.logit_bias = read_logit_bias(fields, vocab_size);
+  sampling.logit_bias = read_logit_bias(fields, model.vocab_size);
   if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX)) {
     sampling.seed = static_cast<std::uint64_t>(*seed);
   } else {
@@ -83,6 +98,7 @@ GenerateOptions read_sampling(const Fields& fields, std::uint32_t vocab_size) {
   }
   options.stop = read_stops(fields);
   options.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  read_guessing(fields, model.draft_tokens, options);
   return options;
 }
 

@@ -5,14 +5,15 @@
 #include <string_view>
 
 #include "edgerunner/generation.h"
+#include "edgerunner/model.h"
 #include "server/fields.h"
 
 namespace edgerunner::server {
 
 // The fields that completions and chat share: temperature, top_p, top_k, min_p, repeat_penalty,
-// frequency_penalty, presence_penalty, logit_bias, seed, stop and ignore_eos. Without a seed one is
-// drawn.
-GenerateOptions read_sampling(const Fields& fields, std::uint32_t vocab_size);
+// frequency_penalty, presence_penalty, logit_bias, seed, stop, ignore_eos, speculate and
+// draft_tokens. Without a seed one is drawn.
+GenerateOptions read_sampling(const Fields& fields, const ModelInfo& model);
 
 // stream_options.include_usage.
 bool read_include_usage(const Fields& fields);

@@ -80,7 +80,7 @@ TEST_F(ConversationProgram, GoesOnAfterAnError) {
   const ProgramRun run = chat("/nosuch\n/retry\n/load /nosuch/file\n/save\n/help\nhi\n/stats\n");
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(count(run.err, "edgerunner: "), 4U) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("/system TEXT"), HasSubstr("1 turns")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("/system TEXT"), HasSubstr("1 turn,")));
 }
 
 // The answer has no end but by the signal.
@@ -90,7 +90,7 @@ TEST_F(ConversationProgram, CtrlCStopsTheAnswerAndNotTheProgram) {
       run_program({"chat", model_, "--circular", "--logit-bias", letter},
                   {.input = "hello\n/stats\n", .signal = SIGINT, .signal_after_output = "xxx"});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("1 turns"), HasSubstr("finished: cancelled")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("1 turn,"), HasSubstr("finished: cancelled")));
 }
 
 TEST_F(ConversationProgram, NeedsAChatTemplate) {

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -94,8 +95,10 @@ TEST_F(Documents, CompleteWhatIsTypedInFish) {
   const std::string script = write_file("edgerunner.fish", document("fish"));
   EXPECT_EQ(shell("fish -n " + script), "");
   const auto complete = [&](const std::string& line) {
-    return shell("HOME=" + folder_.path().string() + " fish --no-config -c 'source " + script +
-                 "; complete -C \"" + line + "\"'");
+    const std::string folder = std::filesystem::path(EDGERUNNER_PROGRAM).parent_path().string();
+    return shell("HOME=" + folder_.path().string() + " PATH=" + folder +
+                 ":$PATH fish --no-config -c 'source " + script + "; complete -C \"" + line +
+                 "\"'");
   };
   EXPECT_THAT(complete("edgerunner gen"), ::testing::StartsWith("generate"));
   EXPECT_THAT(complete("edgerunner generate --max-t"), ::testing::StartsWith("--max-tokens"));

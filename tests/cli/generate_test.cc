@@ -167,6 +167,7 @@ TEST_F(Generate, RefusesToGuessByTwoWaysOrByAnUnknownOne) {
   expect_refusal(run({"--speculate", "magic"}), 2, {"--speculate", "magic"});
   expect_refusal(run({"--speculate", "lookup", "--draft", model_}), 2, {"--draft"});
   expect_refusal(run({"--speculate", "lookup", "--draft-tokens", "0"}), 2, {"--draft-tokens"});
+  expect_refusal(run({"--draft-confidence", "2"}), 2, {"--draft-confidence"});
   expect_refusal(run({"--draft", folder_ / "none.gguf"}), 1, {"none.gguf"});
 }
 

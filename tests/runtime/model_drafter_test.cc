@@ -22,13 +22,14 @@ TokenId next_number(std::span<const TokenId> seen) { return seen.back() + 1; }
 
 class ModelDrafterTest : public ::testing::Test {
  protected:
-  void make(const ExecutorOptions& options, std::uint32_t other_vocab = kVocab) {
+  void make(const ExecutorOptions& options, std::uint32_t other_vocab = kVocab,
+            double confidence = 0, ScriptedExecutor::Script script = next_number) {
     auto model = std::make_unique<DraftModel>();
     model->decoder.spec.vocab_size = kVocab;
-    auto executor = std::make_unique<ScriptedExecutor>(kVocab, next_number, options);
+    auto executor = std::make_unique<ScriptedExecutor>(kVocab, std::move(script), options);
     executor_ = executor.get();
     model->executor = std::move(executor);
-    drafter_.emplace(std::move(model), other_vocab);
+    drafter_.emplace(std::move(model), other_vocab, confidence);
   }
 
   std::vector<TokenId> guess(const std::vector<TokenId>& tokens, std::uint32_t most,
@@ -102,8 +103,8 @@ TEST_F(ModelDrafterTest, GuessesForSeveralSequencesInTheSamePasses) {
   const std::vector<TokenId> first = {1};
   const std::vector<TokenId> second = {100, 200};
   std::vector<TokenId> guesses[2];
-  const DraftRequest requests[] = {{1, first, &sampling_, 1, 2, &guesses[0]},
-                                   {2, second, &sampling_, 2, 3, &guesses[1]}};
+  const DraftRequest requests[] = {{1, first, &sampling_, 1, 2, Guessing::as_loaded, &guesses[0]},
+                                   {2, second, &sampling_, 2, 3, Guessing::as_loaded, &guesses[1]}};
   drafter_->draft(requests);
   EXPECT_THAT(guesses[0], ElementsAre(2, 3));
   EXPECT_THAT(guesses[1], ElementsAre(201, 202, 203));
@@ -115,6 +116,20 @@ TEST_F(ModelDrafterTest, GuessesForSeveralSequencesInTheSamePasses) {
 TEST_F(ModelDrafterTest, GuessesNoTokenThatTheOtherModelHasNot) {
   make(scripted_options(), 50);
   for (const TokenId token : guess({40}, 16)) EXPECT_LT(token, 50);
+}
+
+// After 12 no token stands out of a thousand.
+TEST_F(ModelDrafterTest, StopsWhereItDoubtsItsGuesses) {
+  const auto unsure = [](std::span<const TokenId> seen) {
+    return seen.back() == 12 ? kNoToken : next_number(seen);
+  };
+  make(scripted_options(), kVocab, 0.5, unsure);
+  EXPECT_THAT(guess({5, 10}, 6), ElementsAre(11, 12));
+  EXPECT_EQ(executor_->passes().size(), 3U);
+  EXPECT_THAT(guess({5, 10, 11, 12}, 6), IsEmpty());
+  EXPECT_THAT(guess({5, 10, 11, 12, 40}, 2), ElementsAre(41, 42));
+  make(scripted_options(), kVocab, 0, unsure);
+  EXPECT_EQ(guess({5, 10}, 6).size(), 6U);
 }
 
 TEST_F(ModelDrafterTest, DoesWithoutGuessesWherePagesAreMissing) {

@@ -9,6 +9,7 @@
 #include "expect_stop.h"
 #include "runtime/generation_task.h"
 #include "runtime/lookup_drafter.h"
+#include "support/expect_error.h"
 #include "support/scripted_model.h"
 
 // Guessing ahead: whatever is guessed, what is generated is what is generated without, and nothing
@@ -86,8 +87,10 @@ std::shared_ptr<Record> start(ScriptedModel& scripted, const std::string& prompt
   auto record = std::make_shared<Record>();
   record->wanted = reports;
   Model::State& state = state_of(scripted.model);
-  const GenerationLimits limits{
-      .vocab_size = state.info.vocab_size, .context = state.info.context, .trie = &state.trie};
+  const GenerationLimits limits{.vocab_size = state.info.vocab_size,
+                                .context = state.info.context,
+                                .draft_tokens = state.info.draft_tokens,
+                                .trie = &state.trie};
   state.scheduler->submit(std::make_shared<GenerationTask>(
       state.tokenizer.get(), limits, state.tokenizer->encode(prompt, {}), options, record));
   return record;
@@ -160,6 +163,66 @@ TEST(Speculation, GuessesByLookupWhereATextRepeats) {
   EXPECT_EQ(summary.tokens, expected.tokens);
   EXPECT_GT(summary.accepted_tokens, 25U);
   EXPECT_LT(guessing.executor->passes().size(), plain.executor->passes().size() - 20);
+}
+
+constexpr const char* kRepeating = "one two three four. one two three four. one two three four.";
+
+// Its own choice counts before the model's, and the text is the same.
+TEST(Speculation, IsEachGenerationsToDecide) {
+  ScriptedModel on_request(say("begin", kRepeating), {.lookup_on_request = true});
+  GenerateOptions lookup;
+  lookup.guessing = Guessing::lookup;
+  const Summary plain = on_request.model.generate("begin").summary();
+  EXPECT_EQ(plain.drafted_tokens, 0U);
+  const Summary asked = on_request.model.generate("begin", lookup).summary();
+  EXPECT_GT(asked.accepted_tokens, 25U);
+  EXPECT_EQ(asked.tokens, plain.tokens);
+
+  ScriptedModel drafting(say("begin", kRepeating), {.drafter = erring(1)});
+  EXPECT_GT(drafting.model.generate("begin").summary().drafted_tokens, 0U);
+  EXPECT_GT(drafting.model.generate("begin", lookup).summary().accepted_tokens, 25U);
+  GenerateOptions off;
+  off.guessing = Guessing::off;
+  const Summary without = drafting.model.generate("begin", off).summary();
+  EXPECT_EQ(without.drafted_tokens, 0U);
+  EXPECT_EQ(without.tokens, plain.tokens);
+}
+
+TEST(Speculation, GuessesNoMoreAtOnceThanAGenerationAllows) {
+  ScriptedModel scripted(few_letters, {.drafter = erring(0)});
+  GenerateOptions options = tokens(19);
+  options.draft_tokens = 2;
+  EXPECT_EQ(scripted.model.generate("begin", options).summary().accepted_tokens, 12U);
+  for (const ScriptedExecutor::Pass& pass : scripted.executor->passes()) {
+    if (pass[0].start == 0) continue;  // the prompt
+    EXPECT_EQ(pass[0].rows, 3U);
+  }
+}
+
+TEST(Speculation, BesideGenerationsThatGuessOtherwise) {
+  ScriptedModel guessing(few_letters, {.drafter = erring(4)});
+  std::vector<std::shared_ptr<Record>> records;
+  const auto options = [](std::uint32_t i) {
+    GenerateOptions each = random_options(90);
+    each.sampling.seed = i;
+    each.guessing = static_cast<Guessing>(i % 3);
+    return each;
+  };
+  for (std::uint32_t i = 0; i < 9; ++i) records.push_back(start(guessing, "begin", options(i)));
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    ScriptedModel plain(few_letters, {.lookup_on_request = true});
+    EXPECT_EQ(records[i]->done.get_future().get().tokens,
+              plain.model.generate("begin", options(i)).summary().tokens)
+        << i;
+  }
+}
+
+TEST(Speculation, ByLookupNeedsRoomForGuesses) {
+  ScriptedModel plain(few_letters);
+  GenerateOptions lookup;
+  lookup.guessing = Guessing::lookup;
+  expect_error(ErrorCode::invalid_argument, "on_request",
+               [&] { plain.model.generate("begin", lookup); });
 }
 
 TEST(Speculation, EndsAtAStopStringWhereverItIs) {

@@ -113,9 +113,34 @@ TEST(Completions, ReportsTheLikeliestTokens) {
   EXPECT_GT(logprobs["token_logprobs"][0].get<double>(), -0.01);
 }
 
+TEST(Completions, GuessAheadWhereTheRequestAsksForIt) {
+  TestServer server;
+  server.load(say("ab", "one two three. one two three. one two three."),
+              {.lookup_on_request = true});
+  Json body = {{"prompt", "ab"}, {"temperature", 0}, {"max_tokens", 99}};
+  const auto counts = [&](const Json& answer) {
+    const Json& details = answer["usage"]["completion_tokens_details"];
+    return std::pair(details["accepted_prediction_tokens"].get<int>(),
+                     details["rejected_prediction_tokens"].get<int>());
+  };
+  const Json plain = complete(server, body);
+  EXPECT_EQ(counts(plain), std::pair(0, 0));
+  body["speculate"] = "lookup";
+  const Json guessed = complete(server, body);
+  EXPECT_GT(counts(guessed).first, 15);
+  EXPECT_EQ(guessed["choices"], plain["choices"]);
+  EXPECT_EQ(guessed["timings"]["accepted_tokens"], counts(guessed).first);
+  body["draft_tokens"] = 1;
+  const Json one = complete(server, body);
+  EXPECT_LT(counts(one).first, counts(guessed).first);
+  EXPECT_EQ(one["choices"], plain["choices"]);
+  body["speculate"] = "off";
+  EXPECT_EQ(counts(complete(server, body)), std::pair(0, 0));
+}
+
 TEST(Completions, NamesTheFieldThatIsWrong) {
   TestServer server;
-  server.load(say("ab", "hello"));
+  server.load(say("ab", "hello"), {.lookup_on_request = true});
   const std::vector<std::pair<std::string, Json>> wrong = {{"temperature", "hot"},
                                                            {"temperature", 3},
                                                            {"top_p", 1.5},
@@ -136,6 +161,9 @@ TEST(Completions, NamesTheFieldThatIsWrong) {
                                                            {"suffix", "x"},
                                                            {"top_k", -1},
                                                            {"seed", 1e300},
+                                                           {"speculate", "magic"},
+                                                           {"draft_tokens", 0},
+                                                           {"draft_tokens", 17},
                                                            {"prompt", nullptr}};
   for (const auto& [field, value] : wrong) {
     Json body = {{"prompt", "ab"}};
@@ -147,6 +175,15 @@ TEST(Completions, NamesTheFieldThatIsWrong) {
     EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(field));
     EXPECT_EQ(error["type"], "invalid_request_error");
   }
+}
+
+TEST(Completions, RefuseToGuessWhereTheTextWouldChange) {
+  TestServer server;
+  server.load(say("ab", "hello"));
+  const HttpAnswer answer =
+      post(server, "/v1/completions", {{"prompt", "ab"}, {"speculate", "lookup"}});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(Json::parse(answer.body)["error"]["param"], "speculate");
 }
 
 TEST(Completions, RefusesBodiesThatAreNoRequest) {

@@ -28,6 +28,7 @@ struct ScriptedModelOptions {
   BurstLength::Duration longest_burst = BurstLength::kLongest;
   std::function<std::unique_ptr<Drafter>()> drafter;  // what guesses; always as much as it may
   std::uint32_t draft_rows = 16;                      // of a pass, of all sequences
+  bool lookup_on_request = false;                     // room for guesses without a drafter
 };
 
 // A model whose output a script dictates, and a view of its executor.
@@ -50,7 +51,8 @@ struct ScriptedModel {
     info.context = options.context;
     info.chat_template = options.chat_template;
     ExecutorOptions limits;
-    limits.max_logit_rows = options.max_sequences + (options.drafter ? options.draft_rows : 0);
+    if (options.drafter || options.lookup_on_request) info.draft_tokens = options.draft_rows;
+    limits.max_logit_rows = options.max_sequences + info.draft_tokens;
     limits.max_rows = options.prefill_chunk + limits.max_logit_rows;
     limits.pages = options.pages;
     limits.max_context = options.context;

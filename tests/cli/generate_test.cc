@@ -7,7 +7,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Generate : public ProgramTest {
  protected:

@@ -63,6 +63,7 @@ ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramS
   std::vector<std::string> words = {EDGERUNNER_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 

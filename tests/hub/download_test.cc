@@ -21,7 +21,6 @@ using test::TestRequest;
 using test::TestServer;
 using test::UnansweredPort;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class DownloadTest : public ::testing::Test {

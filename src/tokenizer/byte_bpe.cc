@@ -67,7 +67,7 @@ std::unique_ptr<Tokenizer> ByteBpeTokenizer::load(const gguf::File& file) {
 
 ByteBpeTokenizer::ByteBpeTokenizer(Vocabulary vocabulary, PreTokenizer pre_tokenizer,
                                    PairTable merges)
-    : VocabularyTokenizer(std::move(vocabulary), pre_tokenizer.adds_bos()),
+    : VocabularyTokenizer(std::move(vocabulary), {.bos = pre_tokenizer.adds_bos()}),
       pre_tokenizer_(std::move(pre_tokenizer)),
       merger_(std::move(merges)) {
   match_special([](std::string_view text) { return text; });

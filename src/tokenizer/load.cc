@@ -5,6 +5,8 @@
 #include "edgerunner/error.h"
 #include "tokenizer/byte_bpe.h"
 #include "tokenizer/sentencepiece.h"
+#include "tokenizer/unigram.h"
+#include "tokenizer/wordpiece.h"
 
 namespace edgerunner {
 
@@ -19,6 +21,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const gguf::File& file) {
   }
   if (*model == "gpt2") return ByteBpeTokenizer::load(file);
   if (*model == "llama") return SentencePieceTokenizer::load(file);
+  if (*model == "t5") return UnigramTokenizer::load(file);
+  if (*model == "bert") return WordPieceTokenizer::load(file);
   throw Error(ErrorCode::unsupported,
               fmt::format("{}: the tokenizer model \"{}\" ({}) is not supported", file.name(),
                           *model, kModel));

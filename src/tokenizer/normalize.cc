@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <vector>
 
 #include "tokenizer/utf8.h"
 
@@ -17,7 +16,7 @@ utf8proc_propval_t combining_class(utf8proc_int32_t code_point) {
 
 // Marks that follow each other are ordered by class. utf8proc would do so by exchanging neighbours,
 // in quadratic time for a text of nothing but marks.
-void order_marks(std::vector<utf8proc_int32_t>& code_points) {
+void order_marks(std::vector<std::int32_t>& code_points) {
   auto at = code_points.begin();
   while (at != code_points.end()) {
     if (combining_class(*at) == 0) {
@@ -41,13 +40,10 @@ bool is_surely_nfc(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0xCC; });
 }
 
-std::string to_nfc(std::string_view text) {
-  std::vector<utf8proc_int32_t> code_points;
-  code_points.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = first_utf8_unit(text.substr(at)).length;
-    const auto code_point = static_cast<utf8proc_int32_t>(utf8_code_point(&text[at], length));
-    at += length;
+std::vector<std::int32_t> to_nfd(std::span<const std::int32_t> code_points) {
+  std::vector<std::int32_t> result;
+  result.reserve(code_points.size());
+  for (const std::int32_t code_point : code_points) {
     // A canonical decomposition has at most four code points.
     utf8proc_int32_t parts[4];
     int boundary = 0;
@@ -55,12 +51,24 @@ std::string to_nfc(std::string_view text) {
         code_point, parts, 4, static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE),
         &boundary);
     if (count < 1 || count > 4) {  // not assigned: as it is
-      code_points.push_back(code_point);
+      result.push_back(code_point);
     } else {
-      code_points.insert(code_points.end(), parts, parts + count);
+      result.insert(result.end(), parts, parts + count);
     }
   }
-  order_marks(code_points);
+  order_marks(result);
+  return result;
+}
+
+std::string to_nfc(std::string_view text) {
+  std::vector<std::int32_t> code_points;
+  code_points.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = first_utf8_unit(text.substr(at)).length;
+    code_points.push_back(static_cast<std::int32_t>(utf8_code_point(&text[at], length)));
+    at += length;
+  }
+  code_points = to_nfd(code_points);
   const utf8proc_ssize_t composed = utf8proc_normalize_utf32(
       code_points.data(), static_cast<utf8proc_ssize_t>(code_points.size()),
       static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));

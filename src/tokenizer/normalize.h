@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace edgerunner {
 
@@ -11,5 +14,8 @@ bool is_surely_nfc(std::string_view text);
 
 // `text`, valid UTF-8, in Unicode normalisation form C. O(n log n) for any text.
 std::string to_nfc(std::string_view text);
+
+// Code points in Unicode normalisation form D. O(n log n) for any text.
+std::vector<std::int32_t> to_nfd(std::span<const std::int32_t> code_points);
 
 }  // namespace edgerunner

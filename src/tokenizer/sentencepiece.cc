@@ -13,19 +13,12 @@
 namespace edgerunner {
 namespace {
 
-constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
-
-// SentencePiece's own limit is 16 characters unless it is raised; every way to split a token is
-// tried, so the cost grows with the square of this.
-constexpr std::size_t kLongestToken = 1024;
-
 std::string with_marks(std::string_view text) {
   std::string result;
   result.reserve(text.size() + text.size() / 2);
   for (const char c : text) {
     if (c == ' ') {
-      result += kSpace;
+      result += kSpaceMark;
     } else {
       result += c;
     }
@@ -42,38 +35,11 @@ std::vector<std::size_t> marked_offsets(std::string_view text,
   std::size_t added = 0;
   for (const std::size_t offset : offsets) {
     for (; at < std::min(offset, text.size()); ++at)
-      added += text[at] == ' ' ? kSpace.size() - 1 : 0;
+      added += text[at] == ' ' ? kSpaceMark.size() - 1 : 0;
     moved.push_back(offset + added);
   }
   return moved;
 }
-
-std::string with_spaces(std::string_view text) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = std::min(text.find(kSpace, at), text.size());
-    result += text.substr(at, mark - at);
-    if (mark < text.size()) result += ' ';
-    at = mark + kSpace.size();
-  }
-  return result;
-}
-
-std::vector<float> read_scores(const gguf::File& file, std::size_t tokens) {
-  auto scores = file.get_floats(kScores);
-  const auto fail = [&](std::string_view what) {
-    throw Error(ErrorCode::invalid_file, fmt::format("{}: {}: {}", file.name(), kScores, what));
-  };
-  if (!scores) fail("the key is missing, but tokenizer.ggml.model is llama");
-  if (scores->size() != tokens)
-    fail(fmt::format("{} scores for {} tokens", scores->size(), tokens));
-  if (std::any_of(scores->begin(), scores->end(), [](float score) { return std::isnan(score); })) {
-    fail("a score is not a number");
-  }
-  return std::move(*scores);
-}
-
-bool is_plain(TokenKind kind) { return kind == TokenKind::normal || kind == TokenKind::undefined; }
 
 }  // namespace
 
@@ -109,11 +75,7 @@ SentencePieceTokenizer::Merges SentencePieceTokenizer::derive_merges(
   for (const TokenId token : by_score) {
     if (!is_plain(vocabulary.kind(token))) continue;
     const std::string_view text = vocabulary.text(token);
-    if (text.size() > kLongestToken) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{}: tokenizer.ggml.tokens: token {} has {} bytes; the limit is {}",
-                              file.name(), token, text.size(), kLongestToken));
-    }
+    require_length(file, token, text);                     // every way to split it is tried
     if (valid_utf8_prefix(text) != text.size()) continue;  // no characters make it up
     const std::size_t begin = splits.size();
     char32_t last = 0;
@@ -153,15 +115,10 @@ std::unique_ptr<Tokenizer> SentencePieceTokenizer::load(const gguf::File& file) 
 
 SentencePieceTokenizer::SentencePieceTokenizer(Vocabulary vocabulary, Merges merges,
                                                bool space_prefix)
-    : VocabularyTokenizer(std::move(vocabulary), true),
+    : PieceTokenizer(std::move(vocabulary), {.bos = true}, space_prefix),
       merger_(std::move(merges.pairs)),
-      joints_(std::move(merges.joints)),
-      space_prefix_(space_prefix) {
+      joints_(std::move(merges.joints)) {
   match_special(with_marks);
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    byte_tokens_[byte] = find(fmt::format("<0x{:02X}>", byte));
-    if (byte_tokens_[byte] == kNoToken) byte_fallback_ = false;
-  }
 }
 
 void SentencePieceTokenizer::encode_all(std::string_view text, const EncodeOptions& options,
@@ -173,8 +130,8 @@ void SentencePieceTokenizer::encode_all(std::string_view text, const EncodeOptio
   marked_options.plain = plain;
   std::string prefixed;
   divide(marked, marked_options, call.ids, [&](std::string_view stretch) {
-    if (space_prefix_) {
-      prefixed.assign(kSpace).append(stretch);
+    if (space_prefix()) {
+      prefixed.assign(kSpaceMark).append(stretch);
       stretch = prefixed;
     }
     encode_plain(stretch, call);
@@ -199,20 +156,12 @@ void SentencePieceTokenizer::encode_plain(std::string_view text, Call& call) con
     at += unit.length;
   }
   encode_chunk(text.substr(begin), call);
-  if (!byte_fallback_) fuse_unknown(call.ids, first);
-}
-
-void SentencePieceTokenizer::fuse_unknown(std::vector<TokenId>& ids, std::size_t first) const {
-  const auto both_unknown = [&](TokenId a, TokenId b) {
-    return a == b && a == vocabulary().unknown();
-  };
-  ids.erase(std::unique(ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end(), both_unknown),
-            ids.end());
+  fuse_unknown(call.ids, first);
 }
 
 void SentencePieceTokenizer::encode_chunk(std::string_view text, Call& call) const {
   // Fusing unknown tokens moves ids, which the cache can't know.
-  if (byte_fallback_ && call.cache.replay(text, call.ids)) return;
+  if (byte_fallback() && call.cache.replay(text, call.ids)) return;
   const std::size_t first = call.ids.size();
   call.symbols.clear();
   for (std::size_t at = 0; at < text.size();) {
@@ -221,7 +170,7 @@ void SentencePieceTokenizer::encode_chunk(std::string_view text, Call& call) con
     at += unit.length;
   }
   merger_.merge(call.symbols, call.merging, call.ids);
-  if (byte_fallback_) call.cache.remember(text, call.ids, first);
+  if (byte_fallback()) call.cache.remember(text, call.ids, first);
 }
 
 void SentencePieceTokenizer::append_character(std::string_view character,
@@ -229,50 +178,9 @@ void SentencePieceTokenizer::append_character(std::string_view character,
   const TokenId token = find(character);
   if (token != kNoToken && is_plain(vocabulary().kind(token))) {
     symbols.push_back(token);
-  } else if (byte_fallback_) {
-    for (const char byte : character) {
-      symbols.push_back(byte_tokens_[static_cast<std::uint8_t>(byte)]);
-    }
-  } else if (vocabulary().unknown() != kNoToken) {
-    symbols.push_back(vocabulary().unknown());
+  } else {
+    append_unknown(character, symbols);
   }
-}
-
-bool SentencePieceTokenizer::starts_stretch(TokenId token) const {
-  const TokenKind kind = vocabulary().kind(token);
-  // With byte fallback no character is unknown: such a token was written as itself.
-  return kind == TokenKind::control || kind == TokenKind::user_defined ||
-         (kind == TokenKind::unknown && byte_fallback_);
-}
-
-std::string SentencePieceTokenizer::token_bytes(TokenId token, bool special) const {
-  require(token);
-  const std::string_view text = vocabulary().text(token);
-  if (is_silent(token)) return special ? std::string(text) : std::string();
-  if (vocabulary().kind(token) == TokenKind::byte) {
-    const auto byte = std::find(byte_tokens_.begin(), byte_tokens_.end(), token);
-    if (byte != byte_tokens_.end()) {
-      return {static_cast<char>(byte - byte_tokens_.begin())};
-    }
-  }
-  return with_spaces(text);
-}
-
-std::string SentencePieceTokenizer::decode(std::span<const TokenId> tokens, bool special) const {
-  std::string text;
-  bool stretch_begins = true;
-  for (const TokenId token : tokens) {
-    std::string_view piece;
-    const std::string bytes = token_bytes(token, special);
-    piece = bytes;
-    // The space in front of a stretch of plain text is the tokenizer's own.
-    if (space_prefix_ && stretch_begins && !starts_stretch(token) && piece.starts_with(' ')) {
-      piece.remove_prefix(1);
-    }
-    text += piece;
-    stretch_begins = starts_stretch(token);
-  }
-  return text;
 }
 
 }  // namespace edgerunner

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,7 +8,7 @@
 
 #include "gguf/file.h"
 #include "tokenizer/pair_filter.h"
-#include "tokenizer/vocabulary_tokenizer.h"
+#include "tokenizer/piece_tokenizer.h"
 
 namespace edgerunner {
 
@@ -17,12 +16,9 @@ namespace edgerunner {
 // each stretch of plain text gets one in front (unless tokenizer.ggml.add_space_prefix is false),
 // characters are merged in the order of the resulting tokens' scores, and a character that is no
 // token becomes the tokens of its bytes. Bytes that aren't valid UTF-8 become byte tokens too.
-class SentencePieceTokenizer final : public VocabularyTokenizer {
+class SentencePieceTokenizer final : public PieceTokenizer {
  public:
   static std::unique_ptr<Tokenizer> load(const gguf::File& file);
-
-  std::string token_bytes(TokenId token, bool special) const override;
-  std::string decode(std::span<const TokenId> tokens, bool special) const override;
 
  private:
   // What the vocabulary's scores say: which pairs merge in which order, and across which pairs of
@@ -37,15 +33,9 @@ class SentencePieceTokenizer final : public VocabularyTokenizer {
   void encode_plain(std::string_view text, Call& call) const;
   void encode_chunk(std::string_view text, Call& call) const;
   void append_character(std::string_view character, std::vector<TokenId>& symbols) const;
-  // A run of unknown characters is one unknown token; `first` is where the stretch's ids begin.
-  void fuse_unknown(std::vector<TokenId>& ids, std::size_t first) const;
-  bool starts_stretch(TokenId token) const;
 
   Merger merger_;
   PairFilter joints_;
-  std::array<TokenId, 256> byte_tokens_{};  // kNoToken where the vocabulary lacks the byte
-  bool byte_fallback_ = true;               // it lacks none
-  bool space_prefix_;
 };
 
 }  // namespace edgerunner

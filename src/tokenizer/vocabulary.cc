@@ -49,11 +49,11 @@ std::span<const std::string_view> require_tokens(const gguf::File& file) {
 
 }  // namespace
 
-Vocabulary Vocabulary::read(const gguf::File& file) {
+Vocabulary Vocabulary::read(const gguf::File& file, const SpecialNames& names) {
   Vocabulary vocabulary(file, require_tokens(file));
   vocabulary.read_kinds(file);
   vocabulary.build_index(file);
-  vocabulary.read_special(file);
+  vocabulary.read_special(file, names);
   return vocabulary;
 }
 
@@ -108,10 +108,23 @@ TokenId Vocabulary::read_id(const gguf::File& file, std::string_view key) const 
   return static_cast<TokenId>(*id);
 }
 
-void Vocabulary::read_special(const gguf::File& file) {
-  bos_ = read_id(file, "tokenizer.ggml.bos_token_id");
-  eos_ = read_id(file, "tokenizer.ggml.eos_token_id");
-  unknown_ = read_id(file, "tokenizer.ggml.unknown_token_id");
+// Of the first key that gives an id, else of the token of that name.
+TokenId Vocabulary::read_id(const gguf::File& file, std::initializer_list<std::string_view> keys,
+                            std::string_view name) const {
+  for (const std::string_view key : keys) {
+    const TokenId token = read_id(file, key);
+    if (token != kNoToken) return token;
+  }
+  return name.empty() ? kNoToken : find(name);
+}
+
+void Vocabulary::read_special(const gguf::File& file, const SpecialNames& names) {
+  // Where BERT's kind has a class and a separator token, others have BOS and EOS. (The key is
+  // misspelt so in the format.)
+  bos_ = read_id(file, {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.cls_token_id"}, names.bos);
+  eos_ = read_id(file, {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.seperator_token_id"},
+                 names.eos);
+  unknown_ = read_id(file, {"tokenizer.ggml.unknown_token_id"}, names.unknown);
   add_bos_ = file.get_bool("tokenizer.ggml.add_bos_token");
   add_eos_ = file.get_bool("tokenizer.ggml.add_eos_token");
   if (add_bos_.value_or(false) && bos_ == kNoToken) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -23,13 +24,26 @@ enum class TokenKind : std::uint8_t {
   byte = 6,
 };
 
+// Whether text is made of such tokens.
+constexpr bool is_plain(TokenKind kind) {
+  return kind == TokenKind::normal || kind == TokenKind::undefined;
+}
+
+// What a kind of tokenizer calls its special tokens, for files that don't give their ids; empty
+// where there is no such custom.
+struct SpecialNames {
+  std::string_view bos;
+  std::string_view eos;
+  std::string_view unknown;
+};
+
 // The tokens of a file and what its metadata says of them, validated.
 class Vocabulary {
  public:
   // Throws Error(invalid_file) naming the key: missing or wrongly typed, lists of different
   // lengths, a kind or an id out of range, an empty token, the same token twice (tokens of kind
   // `unused` aside).
-  static Vocabulary read(const gguf::File& file);
+  static Vocabulary read(const gguf::File& file, const SpecialNames& names = {});
 
   std::size_t size() const { return texts_.size(); }
   bool contains(TokenId token) const {
@@ -51,8 +65,10 @@ class Vocabulary {
   Vocabulary(const gguf::File& file, std::span<const std::string_view> tokens);
   void read_kinds(const gguf::File& file);
   void build_index(const gguf::File& file);
-  void read_special(const gguf::File& file);
+  void read_special(const gguf::File& file, const SpecialNames& names);
   TokenId read_id(const gguf::File& file, std::string_view key) const;
+  TokenId read_id(const gguf::File& file, std::initializer_list<std::string_view> keys,
+                  std::string_view name) const;
 
   StringList texts_;
   StringIndex index_;

@@ -5,27 +5,18 @@
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "tokenizer/text_limit.h"
 
 namespace edgerunner {
-namespace {
 
-// Positions are counted in 32 bits, and normalising can triple a text.
-constexpr std::size_t kLongestText = std::size_t{1} << 30;
-
-}  // namespace
-
-VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, bool adds_bos)
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, Surround surround)
     : vocabulary_(std::move(vocabulary)),
-      adds_bos_(vocabulary_.add_bos().value_or(adds_bos) && vocabulary_.bos() != kNoToken),
-      adds_eos_(vocabulary_.add_eos().value_or(false)) {}
+      adds_bos_(vocabulary_.add_bos().value_or(surround.bos) && vocabulary_.bos() != kNoToken),
+      adds_eos_(vocabulary_.add_eos().value_or(surround.eos) && vocabulary_.eos() != kNoToken) {}
 
 std::vector<TokenId> VocabularyTokenizer::encode(std::string_view text,
                                                  const EncodeOptions& options) const {
-  if (text.size() > kLongestText) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a text of {} bytes is too long to encode at once; the limit is {}",
-                            text.size(), kLongestText));
-  }
+  require_encodable(text.size());
   Call call(text.size());
   if (options.add_special && adds_bos_) call.ids.push_back(bos());
   encode_all(text, options, call);

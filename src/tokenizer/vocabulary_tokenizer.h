@@ -34,8 +34,12 @@ class VocabularyTokenizer : public Tokenizer {
   TokenId find(std::string_view text) const final { return vocabulary_.find(text); }
 
  protected:
-  // `adds_bos`: where the metadata doesn't say.
-  VocabularyTokenizer(Vocabulary vocabulary, bool adds_bos);
+  // What encode() puts around a text where the metadata doesn't say.
+  struct Surround {
+    bool bos = false;
+    bool eos = false;
+  };
+  VocabularyTokenizer(Vocabulary vocabulary, Surround surround);
 
   // Makes the tokens that are matched as a whole known, each spelt as `spelling` returns it.
   template <typename Spelling>

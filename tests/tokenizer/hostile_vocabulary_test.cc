@@ -25,8 +25,8 @@ TEST(HostileVocabulary, UnsupportedKindsAreNamed) {
   VocabularyFile file = byte_level("gpt-2", {});
   file.pre = "jabberwocky";
   expect_refused(ErrorCode::unsupported, "jabberwocky", file);
-  file.model = "bert";
-  expect_refused(ErrorCode::unsupported, "bert", file);
+  file.model = "rwkv";
+  expect_refused(ErrorCode::unsupported, "rwkv", file);
   file.model = "no_vocab";
   expect_refused(ErrorCode::unsupported, "no tokenizer", file);
   file.model.reset();

@@ -58,6 +58,11 @@ FileBuilder VocabularyFile::build() const {
     for (const float score : *scores) body.number(score);
     ++keys;
   }
+  if (charsmap) {
+    body.array("tokenizer.ggml.precompiled_charsmap", ValueType::u8, charsmap->size());
+    for (const std::uint8_t byte : *charsmap) body.number(byte);
+    ++keys;
+  }
   if (merges) strings("tokenizer.ggml.merges", *merges);
   for (const auto& [key, number] : numbers) {
     body.u32_key("tokenizer.ggml." + key, number);
@@ -100,6 +105,24 @@ VocabularyFile sentencepiece(const std::vector<std::string>& pieces) {
   float score = 0;
   for (const std::string& piece : pieces) file.add(piece, 1, score--);
   file.numbers = {{"bos_token_id", 1}, {"eos_token_id", 2}, {"unknown_token_id", 0}};
+  return file;
+}
+
+VocabularyFile unigram(const std::vector<std::pair<std::string, float>>& pieces) {
+  VocabularyFile file;
+  file.model = "t5";
+  file.scores.emplace();
+  file.add("<pad>", kControl).add("</s>", kControl).add("<unk>", kUnknown);
+  for (const auto& [piece, score] : pieces) file.add(piece, 1, score);
+  file.numbers = {{"eos_token_id", 1}, {"unknown_token_id", 2}};
+  return file;
+}
+
+VocabularyFile wordpiece(const std::vector<std::string>& pieces) {
+  VocabularyFile file;
+  file.model = "bert";
+  for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}) file.add(special, kControl);
+  for (const std::string& piece : pieces) file.add(piece);
   return file;
 }
 

@@ -20,6 +20,7 @@ struct VocabularyFile {
   std::vector<std::int32_t> types;
   std::optional<std::vector<float>> scores;
   std::optional<std::vector<std::string>> merges;
+  std::optional<std::vector<std::uint8_t>> charsmap;
   std::vector<std::pair<std::string, std::uint32_t>> numbers;  // tokenizer.ggml.KEY
   std::vector<std::pair<std::string, bool>> flags;             // tokenizer.ggml.KEY
 
@@ -49,5 +50,11 @@ VocabularyFile byte_level(const std::string& pre, const std::vector<std::string>
 // <unk>, <s>, </s>, the 256 byte tokens (ids 3 to 258), then the pieces, each of a lower score than
 // the one before.
 VocabularyFile sentencepiece(const std::vector<std::string>& pieces);
+
+// <pad>, </s>, <unk>, then the pieces with their scores, for the unigram model.
+VocabularyFile unigram(const std::vector<std::pair<std::string, float>>& pieces);
+
+// [PAD], [UNK], [CLS], [SEP], then the pieces as they stand, for WordPiece.
+VocabularyFile wordpiece(const std::vector<std::string>& pieces);
 
 }  // namespace edgerunner::test

@@ -24,8 +24,11 @@ void convert_model(const ConvertArguments& arguments) {
   std::optional<Recipe> recipe;
   if (!arguments.type.empty()) recipe = require_recipe(arguments.type);
   const auto start = std::chrono::steady_clock::now();
-  const QuantizeReport report = convert::convert_folder(
-      arguments.folder, arguments.writing.out, recipe, arguments.writing.options("convert"));
+  const std::optional<ImportanceMatrix> importance = arguments.writing.load_importance();
+  QuantizeOptions options = arguments.writing.options("convert");
+  options.importance = importance ? &*importance : nullptr;
+  const QuantizeReport report =
+      convert::convert_folder(arguments.folder, arguments.writing.out, recipe, options);
   clear_progress();
   arguments.writing.print(
       report, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

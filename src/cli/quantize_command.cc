@@ -18,7 +18,6 @@ namespace {
 struct QuantizeArguments {
   std::string in;
   std::string type;
-  std::string importance;
   WritingArguments writing;
 };
 
@@ -26,10 +25,7 @@ void quantize(const QuantizeArguments& arguments) {
   const Recipe recipe = require_recipe(arguments.type);
   const auto start = std::chrono::steady_clock::now();
   const gguf::File model = gguf::File::open(arguments.in);
-  std::optional<ImportanceMatrix> importance;
-  if (!arguments.importance.empty()) {
-    importance = ImportanceMatrix::load(arguments.importance);
-  }
+  const std::optional<ImportanceMatrix> importance = arguments.writing.load_importance();
   QuantizeOptions options = arguments.writing.options("quantize");
   options.importance = importance ? &*importance : nullptr;
   const QuantizeReport report = quantize_file(model, arguments.writing.out, recipe, options);
@@ -51,8 +47,6 @@ void add_quantize_command(CLI::App& program) {
       ->add_option("TYPE", arguments->type,
                    fmt::format("One of {}", fmt::join(recipe_names(), ", ")))
       ->required();
-  command->add_option("--imatrix", arguments->importance,
-                      "Importance matrix, of `imatrix`: weigh errors by what the inputs were");
   command->callback([arguments] { quantize(*arguments); });
 }
 

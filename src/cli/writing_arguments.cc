@@ -33,6 +33,8 @@ Recipe require_recipe(std::string_view name) {
 
 void WritingArguments::add_to(CLI::App& command) {
   command.add_option("OUT", out, "File to write")->required();
+  command.add_option("--imatrix", importance,
+                     "Importance matrix, of `imatrix`: weigh errors by what the inputs were");
   command.add_option("--threads", threads, "Threads (default: the cores there are)")
       ->check(CLI::Range(1, 1024));
   command
@@ -40,6 +42,11 @@ void WritingArguments::add_to(CLI::App& command) {
                   "Split the file so that none has more bytes of tensors (500M, 2G)")
       ->transform(CLI::AsSizeValue(true));
   command.add_flag("--json", json, "Print one JSON document");
+}
+
+std::optional<ImportanceMatrix> WritingArguments::load_importance() const {
+  if (importance.empty()) return std::nullopt;
+  return ImportanceMatrix::load(importance);
 }
 
 QuantizeOptions WritingArguments::options(const std::string& command) const {

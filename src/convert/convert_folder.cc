@@ -13,6 +13,7 @@
 #include "convert/tokenizer_json.h"
 #include "edgerunner/error.h"
 #include "gguf/writer.h"
+#include "quantize/row_importance.h"
 #include "tokenizer/load.h"
 
 namespace edgerunner::convert {
@@ -56,6 +57,17 @@ void add_general(const ModelFolder& folder, const Family& family, const Recipe& 
   writer.set("general.quantization_version", kQuantizationVersion);
 }
 
+// A tensor's name, type and shape.
+gguf::Tensor outline(const PlannedTensor& planned) {
+  gguf::Tensor tensor{planned.name,
+                      planned.natural,
+                      static_cast<std::uint32_t>(planned.shape.size()),
+                      {1, 1, 1, 1},
+                      {}};
+  std::copy(planned.shape.begin(), planned.shape.end(), tensor.shape.begin());
+  return tensor;
+}
+
 // What EdgeRunner itself would refuse to run is refused here, naming the same thing.
 void check(const std::filesystem::path& written) {
   const gguf::File file = gguf::File::open(written);
@@ -86,12 +98,7 @@ QuantizeReport convert_folder(const std::filesystem::path& path, const std::file
   QuantizeReport report;
   std::vector<std::pair<PlannedTensor, ElementType>> tensors;
   for (PlannedTensor& planned : plan_tensors(folder, family, dimensions, factors)) {
-    gguf::Tensor tensor{planned.name,
-                        planned.natural,
-                        static_cast<std::uint32_t>(planned.shape.size()),
-                        {1, 1, 1, 1},
-                        {}};
-    std::copy(planned.shape.begin(), planned.shape.end(), tensor.shape.begin());
+    const gguf::Tensor tensor = outline(planned);
     const ElementType type = chooser.choose(tensor);
     writer.declare(planned.name, type, planned.shape);
     report.elements += tensor.elements();
@@ -102,14 +109,11 @@ QuantizeReport convert_folder(const std::filesystem::path& path, const std::file
   }
 
   RowWriter rows(writer, options.threads);
-  std::vector<float> equal;
   std::uint64_t done = 0;
   for (auto& [planned, type] : tensors) {
     if (options.progress) options.progress(planned.name, done, report.bytes_in);
-    if (recipe.fits(type)) {
-      equal.assign(planned.source.cols, 1.0F);
-      planned.source.importance = [&equal](std::uint64_t) { return std::span<const float>(equal); };
-    }
+    const auto importance = importance_of(outline(planned), recipe.fits(type), options.importance);
+    weigh_rows(planned.source, importance);
     rows.write(planned.name, planned.source, type);
     done += row_bytes(planned.source.type, planned.source.rows * planned.source.cols);
   }

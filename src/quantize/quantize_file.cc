@@ -6,6 +6,7 @@
 
 #include "edgerunner/error.h"
 #include "gguf/writer.h"
+#include "quantize/row_importance.h"
 #include "quantize/row_writer.h"
 
 namespace edgerunner {
@@ -19,21 +20,6 @@ void require_another_file(const gguf::File& model, const std::filesystem::path& 
                           out.string()));
 }
 
-// What errors of a tensor count, [matrices, cols] or the same for all, [cols]: by the importance
-// matrix; else all alike where the type is to be fitted; else nothing, which leaves the simple
-// types as the reference quantiser writes them.
-std::vector<float> importance_of(const gguf::Tensor& tensor, bool fits,
-                                 const ImportanceMatrix* importance) {
-  std::vector<float> weights;
-  if (importance != nullptr) {
-    weights = importance->weights(tensor.name, tensor.shape[0], tensor.shape[2] * tensor.shape[3]);
-  }
-  if (weights.empty() && (fits || importance != nullptr)) {
-    weights.assign(tensor.shape[0], 1.0F);
-  }
-  return weights;
-}
-
 RowSource rows_of(const gguf::Tensor& tensor, std::span<const float> importance) {
   RowSource source;
   source.type = tensor.type;
@@ -42,12 +28,7 @@ RowSource rows_of(const gguf::Tensor& tensor, std::span<const float> importance)
   source.row = [&tensor, bytes = row_bytes(tensor.type, source.cols)](std::uint64_t row) {
     return tensor.data.subspan(row * bytes, bytes);
   };
-  if (!importance.empty()) {
-    const std::uint64_t matrices = importance.size() / source.cols;
-    source.importance = [=, cols = source.cols, rows = source.rows / matrices](std::uint64_t row) {
-      return importance.subspan(row / rows * cols, cols);
-    };
-  }
+  weigh_rows(source, importance);
   return source;
 }
 

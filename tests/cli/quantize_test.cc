@@ -51,6 +51,9 @@ TEST_F(QuantizeCommand, ConvertNamesAFolderThatIsNone) {
                  {"nothing", "config.json"});
   expect_refusal(run_program({"convert", folder_.path(), folder_ / "out.gguf", "--type", "Q9"}), 2,
                  {"Q9", "Q4_K_M"});
+  expect_refusal(
+      run_program({"convert", folder_.path(), folder_ / "out.gguf", "--imatrix", model_}), 1,
+      {model_, "importance matrix"});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "convert/convert_folder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -124,6 +125,56 @@ TEST_F(ConvertFolder, QuantisesAsTheQuantiserDoes) {
     EXPECT_EQ(file.get_uint("general.file_type"), quantised.get_uint("general.file_type"));
     for (const gguf::Tensor& wanted : quantised.tensors()) {
       expect_same_tensor(*file.find_tensor(wanted.name), wanted);
+    }
+  }
+}
+
+// Inputs whose columns differ, for every matrix of the file, expert by expert.
+ImportanceMatrix uneven_importance(const gguf::File& file) {
+  ImportanceMatrix importance;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.rank < 2) continue;
+    const auto experts = static_cast<std::uint32_t>(tensor.shape[2]);
+    for (std::uint32_t expert = 0; expert < experts; ++expert) {
+      std::vector<float> input(tensor.shape[0]);
+      for (std::size_t i = 0; i < input.size(); ++i) {
+        input[i] = static_cast<float>(1 + (i * 7 + expert * 3 + tensor.name.size()) % 11);
+      }
+      importance.add(tensor.name, experts, expert, input);
+    }
+  }
+  return importance;
+}
+
+TEST_F(ConvertFolder, QuantisesByAnImportanceMatrixAsTheQuantiserDoes) {
+  EDGERUNNER_REQUIRE_SHARED_DATA();
+  for (const std::string name : {"llama-gqa-untied", "qwen2-moe"}) {
+    const test::ModelFixture fixture = test::load_fixture(name);
+    std::filesystem::remove_all(in_);
+    test::write_fixture_folder(in_, name, fixture.file);
+    const std::filesystem::path plain = folder_ / "plain.gguf";
+    convert_folder(in_, plain, find_recipe("F32"), {});
+    const gguf::File whole = gguf::File::open(plain);
+    const ImportanceMatrix importance = uneven_importance(whole);
+    QuantizeOptions options;
+    options.importance = &importance;
+    for (const std::string type : {"Q4_0", "Q4_K_M", "IQ4_NL"}) {
+      SCOPED_TRACE(fmt::format("{} {}", name, type));
+      convert_folder(in_, out_, find_recipe(type), options);
+      const std::filesystem::path in_two_steps = folder_ / "two.gguf";
+      quantize_file(whole, in_two_steps, find_recipe(type).value(), options);
+      const gguf::File wanted = gguf::File::open(in_two_steps);
+      const gguf::File got = gguf::File::open(out_);
+      for (const gguf::Tensor& tensor : wanted.tensors()) {
+        expect_same_tensor(*got.find_tensor(tensor.name), tensor);
+      }
+      convert_folder(in_, in_two_steps, find_recipe(type), {});
+      const gguf::File even = gguf::File::open(in_two_steps);
+      const auto bytes = [](const gguf::File& file) {
+        const gguf::Tensor& tensor = *file.find_tensor("blk.0.attn_q.weight");
+        return std::vector<std::byte>(tensor.data.begin(), tensor.data.end());
+      };
+      EXPECT_NE(bytes(even), bytes(got)) << "importance had no effect";
     }
   }
 }

@@ -30,6 +30,12 @@ constexpr std::array kFamilies = {
 std::span<const Family> families() { return kFamilies; }
 
 Decoder read_decoder(const gguf::File& file) {
+  if (file.get_string("general.type") == "adapter") {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} is an adapter and no model; give it by --lora, together with its "
+                            "model",
+                            file.name()));
+  }
   const Metadata metadata(file);
   for (const Family& family : families()) {
     if (family.architecture != metadata.architecture()) continue;

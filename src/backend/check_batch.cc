@@ -54,6 +54,9 @@ void check_batch(const Batch& batch, const DecoderSpec& spec, const ExecutorOpti
                          std::uint64_t{slice.start} + slice.rows - 1, options.max_context));
     }
     check_pages(slice, spec.common_window(), options.pages);
+    if (slice.adapters != nullptr && adapter_floats(*slice.adapters) > options.adapter_floats) {
+      refuse("a sequence has adapters that the executor was not made for");
+    }
     rows += slice.rows;
   }
   if (rows != batch.tokens.size()) refuse("the rows of the sequences do not add up to the tokens");

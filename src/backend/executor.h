@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/adapter_set.h"
 #include "arch/decoder.h"
 #include "backend/profilable.h"
 #include "edgerunner/types.h"
@@ -33,6 +34,7 @@ struct SequenceSlice {
   std::uint32_t rows = 0;
   std::uint32_t start = 0;
   std::span<const PageId> pages;
+  const AdapterSet* adapters = nullptr;  // null: the model as it is
 };
 
 // One forward pass. Prefill, decode, prefix reuse and continuous batching are all just batches.
@@ -51,6 +53,8 @@ struct ExecutorOptions {
   std::uint32_t max_logit_rows = 64;  // most rows of one batch that may want logits
   std::uint32_t pages = 0;            // pages of the KV cache
   std::uint32_t max_context = 0;      // most positions of one sequence
+  // adapter_floats() of the sets that sequences may have, at most; 0: none may.
+  std::uint32_t adapter_floats = 0;
   // Called during construction alone, while weights are brought to where the backend wants them.
   std::function<void(double fraction)> on_progress = nullptr;
 };

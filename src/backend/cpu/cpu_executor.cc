@@ -77,12 +77,19 @@ class CpuExecutor final : public Executor, private Profilable {
     if (times_ != nullptr) times_->begin();
     check_batch(batch, decoder_.spec, options_, logits.size());
     plan_.build(batch);
-    const cpu::PassContext context{decoder_, options_.precision,
-                                   kernels_, vectors_,
-                                   plan_,    workspace_,
-                                   cache_,   ropes_,
-                                   batch,    logits,
-                                   hidden,   times_,
+    const cpu::PassContext context{decoder_,
+                                   options_.precision,
+                                   options_.adapter_floats,
+                                   kernels_,
+                                   vectors_,
+                                   plan_,
+                                   workspace_,
+                                   cache_,
+                                   ropes_,
+                                   batch,
+                                   logits,
+                                   hidden,
+                                   times_,
                                    observer_};
     pool_.run([&](ThreadPool::Worker& worker) { cpu::ForwardPass(context, worker).run(); });
     ropes_.set_ready(std::max(ropes_.ready(), plan_.end_position()));

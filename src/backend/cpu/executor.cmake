@@ -1,5 +1,6 @@
 target_sources(edgerunner PRIVATE
   cpu_executor.cc
+  forward_adapters.cc
   forward_attention.cc
   forward_mixture.cc
   forward_operands.cc

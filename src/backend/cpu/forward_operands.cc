@@ -44,7 +44,9 @@ Preparation ForwardPass::layer_operand(std::size_t layer) const {
     result.norm_bias = weights_.output_norm_bias;
   }
   result.refinement = Refinement::most;
-  return result;
+  return layer < spec_.layers.size()
+             ? for_adapters(result, layer, {LoraTarget::q, LoraTarget::k, LoraTarget::v})
+             : for_adapters(result, layer, {LoraTarget::head});
 }
 
 Preparation ForwardPass::ffn_operand(std::size_t layer) const {
@@ -63,7 +65,7 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
   result.norm = w.norm;
   result.norm_bias = w.norm_bias;
   result.readers.chained = !w.gate.empty();
-  return result;
+  return for_adapters(result, layer, {LoraTarget::gate, LoraTarget::up});
 }
 
 bool ForwardPass::is_short(const Preparation& wanted) const {
@@ -98,6 +100,11 @@ void ForwardPass::prepare_row(const Preparation& wanted, std::uint32_t row) {
         format, wanted.refinement, from, wanted.cols,
         space_.operand.format[i] + row * prepared_row_bytes(format, wanted.cols));
   }
+  constexpr auto kFloats = static_cast<std::size_t>(ActivationFormat::f32);
+  if (!wanted.for_adapters || wanted.formats[kFloats] || rows_->sets[row] == nullptr) return;
+  context_.kernels.prepare(ActivationFormat::f32, wanted.refinement, from, wanted.cols,
+                           space_.operand.format[kFloats] +
+                               row * prepared_row_bytes(ActivationFormat::f32, wanted.cols));
 }
 
 void ForwardPass::norm_row(const float* row, std::span<const float> norm,

@@ -56,6 +56,9 @@ void ForwardPass::embed() {
     const auto token = static_cast<std::size_t>(context_.batch.tokens[i]);
     const std::span<float> row(space_.x + std::size_t{i} * spec_.dim, spec_.dim);
     dequantize(table.type, table.data.subspan(token * stride, stride), row);
+    if (!rows_->sets.empty() && rows_->sets[i] != nullptr) {
+      adapt_embedding(*rows_->sets[i], context_.batch.tokens[i], row.data());
+    }
     if (spec_.embedding_scale == 1) return;
     for (float& value : row) value *= spec_.embedding_scale;
   };
@@ -75,6 +78,10 @@ void ForwardPass::attention(std::size_t layer) {
   Preparation output;  // not prepared yet: the operand is what attention will write
   output.readers.weights = {&w.o};
   multiply({kv_and_q, narrows ? 2U : 3U}, Operation::qkv, output);
+  const Update updates[] = {{LoraTarget::k, space_.k, w.k.rows},
+                            {LoraTarget::v, space_.v, w.v.rows},
+                            {LoraTarget::q, space_.q, w.q.rows}};
+  adapt(layer, {updates, narrows ? 2U : 3U}, Operation::qkv);
   norm_whole_rows(w.k_norm, shape, shape.kv_heads, space_.k);
   if (narrows || !stores_as_it_attends()) store(layer);
   if (narrows) {
@@ -83,10 +90,13 @@ void ForwardPass::attention(std::size_t layer) {
     prepare(layer_operand(layer));
     const Product q[] = {product(w.q, w.q_bias, space_.q, Epilogue::store)};
     multiply(q, Operation::qkv, {});
+    adapt(layer, {&updates[2], 1}, Operation::qkv);
   }
   norm_whole_rows(w.q_norm, shape, shape.heads, space_.q);
-  attend(layer, preparation(space_.q, w.o.cols, {&w.o}, Operation::attention_output));
-  add_output(w.o, w.o_bias, w.post_norm, Operation::attention_output, ffn_operand(layer));
+  attend(layer, for_adapters(preparation(space_.q, w.o.cols, {&w.o}, Operation::attention_output),
+                             layer, {LoraTarget::o}));
+  add_output(layer, LoraTarget::o, w.o, w.o_bias, w.post_norm, Operation::attention_output,
+             ffn_operand(layer));
 }
 
 void ForwardPass::feed_forward(std::size_t layer) {
@@ -95,28 +105,64 @@ void ForwardPass::feed_forward(std::size_t layer) {
     mixture(layer);
     return;
   }
-  Preparation hidden = preparation(space_.hidden, w.down.cols, {&w.down}, Operation::down);
-  if (w.gate.empty()) {
-    hidden.gelu = true;
-    const Product up[] = {product(w.up, w.up_bias, space_.hidden, Epilogue::store)};
-    multiply(up, Operation::gate_up, hidden);
+  Preparation hidden =
+      for_adapters(preparation(space_.hidden, w.down.cols, {&w.down}, Operation::down), layer,
+                   {LoraTarget::down});
+  if (!w.gate.empty()) {
+    multiply_gated(layer, hidden);
   } else {
-    const Product gate = product(w.gate, w.gate_bias, space_.hidden, Epilogue::store);
-    const Product gated[] = {gated_product(gate, w.up, w.up_bias)};
-    multiply(gated, Operation::gate_up, hidden);
+    hidden.gelu = true;
+    const bool adapted = adapts(layer, {LoraTarget::up});
+    const Product up[] = {product(w.up, w.up_bias, space_.hidden, Epilogue::store)};
+    multiply(up, Operation::gate_up, adapted ? Preparation{} : hidden);
+    if (adapted) {
+      const Update updates[] = {{LoraTarget::up, space_.hidden, w.up.rows}};
+      adapt(layer, updates, Operation::gate_up);
+      prepare(hidden);
+    }
   }
-  add_output(w.down, w.down_bias, w.post_norm, Operation::down, layer_operand(layer + 1));
+  add_output(layer, LoraTarget::down, w.down, w.down_bias, w.post_norm, Operation::down,
+             layer_operand(layer + 1));
 }
 
-void ForwardPass::add_output(const Matrix& weights, const Vector& bias, const Vector& post_norm,
-                             Operation operation, const Preparation& next) {
+// Gate and up into `hidden`. Where adapters change them they pass through memory; what becomes of
+// them is the same, to the bit.
+void ForwardPass::multiply_gated(std::size_t layer, const Preparation& hidden) {
+  const FeedForwardWeights& w = weights_.layers[layer].feed_forward;
+  const Product gate = product(w.gate, w.gate_bias, space_.hidden, Epilogue::store);
+  if (!adapts(layer, {LoraTarget::gate, LoraTarget::up})) {
+    const Product gated[] = {gated_product(gate, w.up, w.up_bias)};
+    multiply(gated, Operation::gate_up, hidden);
+    return;
+  }
+  const Product both[] = {gate, product(w.up, w.up_bias, space_.up, Epilogue::store)};
+  multiply(both, Operation::gate_up, {});
+  const Update updates[] = {{LoraTarget::gate, space_.hidden, w.gate.rows},
+                            {LoraTarget::up, space_.up, w.up.rows}};
+  adapt(layer, updates, Operation::gate_up);
+  loop_then_prepare(rows_->rows, Operation::gate_up, hidden, [&](std::uint32_t row) {
+    const std::size_t at = std::size_t{row} * w.up.rows;
+    context_.kernels.apply_gate(gated(), space_.up + at, w.up.rows, space_.hidden + at);
+  });
+}
+
+void ForwardPass::add_output(std::size_t layer, LoraTarget target, const Matrix& weights,
+                             const Vector& bias, const Vector& post_norm, Operation operation,
+                             const Preparation& next) {
   if (post_norm.empty() && spec_.residual_scale == 1) {
+    const bool adapted = adapts(layer, {target});
     const Product output[] = {product(weights, bias, space_.x, Epilogue::add)};
-    multiply(output, operation, next);
+    multiply(output, operation, adapted ? Preparation{} : next);
+    if (!adapted) return;
+    const Update updates[] = {{target, space_.x, weights.rows}};
+    adapt(layer, updates, operation);
+    prepare(next);
     return;
   }
   const Product output[] = {product(weights, bias, space_.branch, Epilogue::store)};
   multiply(output, operation, {});
+  const Update updates[] = {{target, space_.branch, weights.rows}};
+  adapt(layer, updates, operation);
   add_branch(post_norm, operation, next);
 }
 
@@ -157,6 +203,8 @@ void ForwardPass::head() {
   if (rows_->rows == 0) return;
   const Product logits[] = {product(weights_.head, {}, context_.logits.data(), Epilogue::store)};
   multiply(logits, Operation::head, {});
+  const Update updates[] = {{LoraTarget::head, context_.logits.data(), weights_.head.rows}};
+  adapt(spec_.layers.size(), updates, Operation::head);
   if (spec_.logit_scale != 1 || spec_.logit_cap != 0) {
     constexpr std::uint32_t kPart = 4096;
     const auto size = static_cast<std::uint32_t>(context_.logits.size());

@@ -22,6 +22,7 @@ namespace edgerunner::cpu {
 struct PassContext {
   const Decoder& decoder;
   Precision precision;
+  std::uint32_t adapter_floats;
   const Kernels& kernels;
   const VectorKernels& vectors;
   const Plan& plan;
@@ -50,9 +51,17 @@ struct Preparation {
   std::span<const float> norm_bias;
   bool gelu = false;  // applied to the rows first
   Refinement refinement = Refinement::outliers;
+  bool for_adapters = false;               // rows with adapters are wanted in f32 too
   std::span<const std::uint32_t> sources;  // where given, row i is made of row sources[i]
   Operation operation = Operation::other;
   Upcoming readers;
+};
+
+// A product that adapters may change, and its outputs.
+struct Update {
+  LoraTarget target = LoraTarget::q;
+  float* out = nullptr;  // [rows, width]
+  std::uint32_t width = 0;
 };
 
 // One thread's walk through a forward pass. All threads make the same calls in the same order, and
@@ -106,13 +115,29 @@ class ForwardPass {
               const float* records);
 
   // Adds weights * operand + bias, normed where a norm is given, to the residual stream.
-  void add_output(const Matrix& weights, const Vector& bias, const Vector& post_norm,
-                  Operation operation, const Preparation& next);
+  void add_output(std::size_t layer, LoraTarget target, const Matrix& weights, const Vector& bias,
+                  const Vector& post_norm, Operation operation, const Preparation& next);
   // The same for outputs that stand in `branch`.
   void add_branch(const Vector& post_norm, Operation operation, const Preparation& next);
   void norm_whole_rows(const Vector& norm, const LayerSpec& shape, std::uint32_t heads,
                        float* rows);
   Epilogue gated() const;
+  void multiply_gated(std::size_t layer, const Preparation& hidden);
+
+  // Whether a row has an adapter that changes one of these products.
+  bool adapts(std::size_t layer, std::initializer_list<LoraTarget> targets) const;
+  // `wanted`, which is the operand of these products.
+  Preparation for_adapters(Preparation wanted, std::size_t layer,
+                           std::initializer_list<LoraTarget> targets) const;
+  // out += scale * B (A x) in the rows whose adapters change the products, which have the same
+  // operand.
+  void adapt(std::size_t layer, std::span<const Update> updates, Operation operation);
+  // One product's A x of some rows, or a share of its B (A x).
+  void adapt_down(std::size_t layer, const PlanAdapted& rows, const Update& update,
+                  std::uint32_t index);
+  void adapt_up(std::size_t layer, const PlanAdapted& rows, const Update& update,
+                std::uint32_t index, std::uint32_t begin);
+  void adapt_embedding(const AdapterSet& set, TokenId token, float* row);
 
   // The operand of `readers`' products; `operation` is what its time counts for.
   Preparation preparation(const float* rows, std::uint32_t cols,

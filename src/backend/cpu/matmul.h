@@ -82,6 +82,9 @@ struct Kernels {
   // a thread.
   void (*multiply)(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
                    std::byte* scratch);
+  // y = silu(y) * s or its like, `size` floats: what the epilogue does where s has been changed
+  // after its product.
+  void (*apply_gate)(Epilogue epilogue, const float* s, std::uint32_t size, float* y);
   // Which kernel runs for `rows` rows of activations, in words, for `info` and `bench`.
   std::string (*describe)(ElementType weights, ActivationFormat format, std::uint32_t rows);
 };

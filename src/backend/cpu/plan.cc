@@ -15,6 +15,9 @@ constexpr std::uint32_t kUnitsPerThread = 8;
 // Token records a batch may hold: 8 sequences at depth 4096.
 constexpr std::uint32_t kLeastRecords = 128;
 
+// Rows that go through an adapter at a time: enough for its matrices to be unpacked seldom.
+constexpr std::uint32_t kAdaptedRows = 32;
+
 constexpr std::uint32_t kSplitTokens = kSplitPages * kPageTokens;
 
 }  // namespace
@@ -42,6 +45,11 @@ Plan::Plan(const DecoderSpec& spec, const ExecutorOptions& options)
   wanted_.tiles.reserve(options.max_logit_rows);
   wanted_.splits.reserve(max_records_);
   stores_.reserve(options.max_rows);
+  if (options.adapter_floats == 0) return;
+  for (PlanRows* rows : {&all_, &wanted_}) {
+    rows->sets.reserve(options.max_rows);
+    rows->adapted.reserve(options.max_rows);
+  }
 }
 
 void Plan::build(const Batch& batch) {
@@ -49,8 +57,12 @@ void Plan::build(const Batch& batch) {
     rows->rows = 0;
     rows->tiles.clear();
     rows->splits.clear();
+    rows->sets.clear();
+    rows->adapted.clear();
   }
   stores_.clear();
+  has_adapters_ = std::any_of(batch.sequences.begin(), batch.sequences.end(),
+                              [](const SequenceSlice& slice) { return slice.adapters != nullptr; });
   end_position_ = 0;
   one_row_each_ = batch.sequences.size() == batch.tokens.size();
 
@@ -78,10 +90,13 @@ void Plan::build(const Batch& batch) {
   }
   decide_splits(all_);
   decide_splits(wanted_);
+  find_adapted(all_);
+  find_adapted(wanted_);
 }
 
 void Plan::add_tiles(PlanRows& rows, const SequenceSlice& slice, std::uint32_t first,
                      std::uint32_t count) const {
+  if (has_adapters_) rows.sets.insert(rows.sets.end(), count, slice.adapters);
   for (std::uint32_t done = 0; done < count;) {
     PlanTile tile;
     tile.pages = slice.pages.data();
@@ -97,6 +112,18 @@ void Plan::add_tiles(PlanRows& rows, const SequenceSlice& slice, std::uint32_t f
     rows.tiles.push_back(tile);
     rows.rows += tile.tokens;
     done += tile.tokens;
+  }
+}
+
+void Plan::find_adapted(PlanRows& rows) {
+  for (std::uint32_t row = 0; row < rows.sets.size(); ++row) {
+    const AdapterSet* const set = rows.sets[row];
+    if (set == nullptr) continue;
+    const bool goes_on = !rows.adapted.empty() && rows.adapted.back().set == set &&
+                         rows.adapted.back().row + rows.adapted.back().rows == row &&
+                         rows.adapted.back().rows < kAdaptedRows;
+    if (!goes_on) rows.adapted.push_back({set, row, 0});
+    ++rows.adapted.back().rows;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "arch/adapter_set.h"
 #include "arch/decoder_spec.h"
 #include "backend/executor.h"
 
@@ -26,9 +27,18 @@ struct PlanSplit {
   std::uint32_t split = 0;
 };
 
+// Consecutive rows that have the same adapters, few enough to be one thread's work.
+struct PlanAdapted {
+  const AdapterSet* set = nullptr;
+  std::uint32_t row = 0;
+  std::uint32_t rows = 0;
+};
+
 // Rows that go through a layer together.
 struct PlanRows {
   std::uint32_t rows = 0;
+  std::vector<const AdapterSet*> sets;  // [rows], or empty where no row has adapters
+  std::vector<PlanAdapted> adapted;     // the rows that have
   std::vector<PlanTile> tiles;
   bool splits_apart = false;  // few tiles: their splits are shared out among the threads
   std::vector<PlanSplit> splits;
@@ -65,6 +75,7 @@ class Plan {
   void add_tiles(PlanRows& rows, const SequenceSlice& slice, std::uint32_t first,
                  std::uint32_t count) const;
   void decide_splits(PlanRows& rows) const;
+  static void find_adapted(PlanRows& rows);
 
   std::uint32_t tile_tokens_;
   std::uint32_t max_records_;
@@ -76,6 +87,7 @@ class Plan {
   std::vector<PlanStore> stores_;
   std::uint32_t end_position_ = 0;
   bool one_row_each_ = false;
+  bool has_adapters_ = false;
 };
 
 }  // namespace edgerunner::cpu

@@ -84,7 +84,7 @@ std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOpti
                     Workspace& workspace) {
   const Widths w = widths(spec);
   const std::size_t rows = options.max_rows;
-  const std::uint32_t widest = std::max({spec.dim, w.q, w.ffn});
+  const std::uint32_t widest = std::max({spec.dim, w.q, w.ffn, options.adapter_floats});
   const std::uint32_t tile_rows = Plan::tile_tokens(spec) * w.heads_per_kv;
   const std::size_t record = attention_record_floats(w.head_dim);
 
@@ -98,6 +98,10 @@ std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOpti
   if (w.branch) workspace.branch = cursor.floats(rows * spec.dim);
   workspace.operand = cursor.operand(slots, widest);
   if (w.experts > 0) workspace.mixture = lay_out_mixture(cursor, w, rows, spec.dim);
+  if (options.adapter_floats > 0) {
+    workspace.low = cursor.floats(rows * kMostUpdates * options.adapter_floats);
+    workspace.up = cursor.floats(rows * w.ffn);
+  }
   workspace.records = cursor.floats(std::size_t{Plan::max_records(options)} * w.heads * record);
   workspace.workers.resize(static_cast<std::size_t>(std::max(options.threads, 1)));
   for (WorkerBuffers& worker : workspace.workers) {

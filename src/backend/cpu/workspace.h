@@ -18,6 +18,9 @@ struct Operand {
   std::byte* format[kActivationFormats] = {};
 };
 
+// Products of one operand that adapters change: q, k and v.
+inline constexpr std::uint32_t kMostUpdates = 3;
+
 // What one thread needs for itself.
 struct WorkerBuffers {
   float* row = nullptr;            // [dim or ffn_dim]: a row on its way to an operand
@@ -67,6 +70,10 @@ struct Workspace {
   float* branch = nullptr;  // [max_rows, dim]: a block's output that is not just added; or null
   Operand operand;          // [max_rows], or of slots
   MixtureSpace mixture;
+  // With adapters: A x of up to kMostUpdates products side by side, [max_rows, kMostUpdates,
+  // adapter_floats], and the up products, which are changed before they meet the gate.
+  float* low = nullptr;
+  float* up = nullptr;       // [max_rows, ffn_dim]
   float* records = nullptr;  // [Plan::max_records, heads, attention_record_floats]
   std::vector<WorkerBuffers> workers;
 };

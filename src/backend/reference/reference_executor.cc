@@ -96,11 +96,26 @@ void softmax(std::span<double> scores) {
   for (double& score : scores) score /= total;
 }
 
-// Where a row of the batch stands.
+// Where a row of the batch stands, and what applies to it.
 struct Place {
   std::span<const PageId> pages;
   std::uint32_t position;
+  const AdapterSet* adapters;
 };
+
+// y += scale * B (A x) for the rows that have adapters.
+void adapt(Rows& y, const Rows& x, std::span<const Place> places, std::size_t layer,
+           LoraTarget target) {
+  for (std::size_t row = 0; row < y.size(); ++row) {
+    if (places[row].adapters == nullptr) continue;
+    for (const AdapterSet::Use& use : places[row].adapters->uses) {
+      const LowRank& update = use.adapter->update(layer, target);
+      if (update.empty()) continue;
+      const Rows change = multiply(update.b, {}, multiply(update.a, {}, {x[row]}));
+      add(y[row], change[0], static_cast<double>(update.scale) * static_cast<double>(use.scale));
+    }
+  }
+}
 
 class ReferenceExecutor final : public Executor {
  public:
@@ -120,11 +135,17 @@ class ReferenceExecutor final : public Executor {
 
   void forward(const Batch& batch, std::span<float> logits) override {
     check_batch(batch, spec_, options_, logits.size());
-    const Rows x = run(batch);
+    const std::vector<Place> places = places_of(batch);
+    const Rows x = run(batch.tokens, places);
     Rows last;
-    for (const std::uint32_t row : batch.logit_rows) last.push_back(x[row]);
-    const Rows result =
-        multiply(weights_.head, {}, normed(last, weights_.output_norm, weights_.output_norm_bias));
+    std::vector<Place> last_places;
+    for (const std::uint32_t row : batch.logit_rows) {
+      last.push_back(x[row]);
+      last_places.push_back(places[row]);
+    }
+    last = normed(last, weights_.output_norm, weights_.output_norm_bias);
+    Rows result = multiply(weights_.head, {}, last);
+    adapt(result, last, last_places, 0, LoraTarget::head);
     for (std::size_t row = 0; row < result.size(); ++row) {
       for (std::size_t i = 0; i < spec_.vocab_size; ++i) {
         const double logit = result[row][i] * static_cast<double>(spec_.logit_scale);
@@ -135,7 +156,8 @@ class ReferenceExecutor final : public Executor {
 
   void embed(const Batch& batch, std::span<float> hidden) override {
     check_batch(batch, spec_, options_, 0);
-    const Rows x = normed(run(batch), weights_.output_norm, weights_.output_norm_bias);
+    const Rows x = normed(run(batch.tokens, places_of(batch)), weights_.output_norm,
+                          weights_.output_norm_bias);
     for (std::size_t row = 0; row < x.size(); ++row) {
       std::copy(x[row].begin(), x[row].end(), hidden.begin() + row * spec_.dim);
     }
@@ -155,26 +177,31 @@ class ReferenceExecutor final : public Executor {
   const ExecutorOptions& options() const override { return options_; }
 
  private:
-  // The rows after the last layer.
-  Rows run(const Batch& batch) {
+  static std::vector<Place> places_of(const Batch& batch) {
     std::vector<Place> places;
     for (const SequenceSlice& slice : batch.sequences) {
-      for (std::uint32_t i = 0; i < slice.rows; ++i)
-        places.push_back({slice.pages, slice.start + i});
+      for (std::uint32_t i = 0; i < slice.rows; ++i) {
+        places.push_back({slice.pages, slice.start + i, slice.adapters});
+      }
     }
+    return places;
+  }
 
-    Rows x = embedded(batch.tokens);
+  // The rows after the last layer.
+  Rows run(std::span<const TokenId> tokens, std::span<const Place> places) {
+    Rows x = embedded(tokens, places);
     for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
       const LayerWeights& w = weights_.layers[i];
       add_block(x, attention(i, normed(x, w.attention.norm, w.attention.norm_bias), places),
                 w.attention.post_norm);
-      add_block(x, feed_forward(i, normed(x, w.feed_forward.norm, w.feed_forward.norm_bias)),
+      add_block(x,
+                feed_forward(i, normed(x, w.feed_forward.norm, w.feed_forward.norm_bias), places),
                 w.feed_forward.post_norm);
     }
     return x;
   }
 
-  Rows embedded(std::span<const TokenId> tokens) const {
+  Rows embedded(std::span<const TokenId> tokens, std::span<const Place> places) const {
     const Matrix& table = weights_.embedding;
     const std::size_t stride = row_bytes(table.type, table.cols);
     std::vector<float> values(table.cols);
@@ -183,9 +210,26 @@ class ReferenceExecutor final : public Executor {
       dequantize(table.type, table.data.subspan(static_cast<std::size_t>(token) * stride, stride),
                  values);
       x.emplace_back(values.begin(), values.end());
+      if (const AdapterSet* adapters = places[x.size() - 1].adapters) {
+        add_embedding(*adapters, token, x.back());
+      }
       scale(x.back(), static_cast<double>(spec_.embedding_scale));
     }
     return x;
+  }
+
+  // What adapters add to a token's row of the embedding: B times the token's row of A.
+  static void add_embedding(const AdapterSet& adapters, TokenId token, Row& x) {
+    for (const AdapterSet::Use& use : adapters.uses) {
+      const LowRank& update = use.adapter->embedding();
+      if (update.empty()) continue;
+      std::vector<float> values(update.a.cols);
+      const std::size_t stride = row_bytes(update.a.type, update.a.cols);
+      dequantize(update.a.type,
+                 update.a.data.subspan(static_cast<std::size_t>(token) * stride, stride), values);
+      const Rows change = multiply(update.b, {}, {Row(values.begin(), values.end())});
+      add(x, change[0], static_cast<double>(update.scale) * static_cast<double>(use.scale));
+    }
   }
 
   // Without a weight, x as it is.
@@ -226,7 +270,10 @@ class ReferenceExecutor final : public Executor {
     const AttentionWeights& w = weights_.layers[index].attention;
     Rows q = multiply(w.q, w.q_bias, x);
     Rows k = multiply(w.k, w.k_bias, x);
-    const Rows v = multiply(w.v, w.v_bias, x);
+    Rows v = multiply(w.v, w.v_bias, x);
+    adapt(q, x, places, index, LoraTarget::q);
+    adapt(k, x, places, index, LoraTarget::k);
+    adapt(v, x, places, index, LoraTarget::v);
     const std::size_t width = std::size_t{layer.kv_heads} * layer.head_dim;
 
     for (std::size_t row = 0; row < x.size(); ++row) {
@@ -251,7 +298,9 @@ class ReferenceExecutor final : public Executor {
     for (std::size_t row = 0; row < x.size(); ++row) {
       attended.push_back(attend(index, layer, q[row], places[row]));
     }
-    return multiply(w.o, w.o_bias, attended);
+    Rows out = multiply(w.o, w.o_bias, attended);
+    adapt(out, attended, places, index, LoraTarget::o);
+    return out;
   }
 
   // softmax(scale * q.k) v over the positions that the row sees, head by head.
@@ -283,13 +332,23 @@ class ReferenceExecutor final : public Executor {
     return out;
   }
 
-  Rows feed_forward(std::size_t index, const Rows& x) const {
+  Rows feed_forward(std::size_t index, const Rows& x, std::span<const Place> places) const {
     const FeedForwardWeights& w = weights_.layers[index].feed_forward;
     const MixtureSpec& mixture = spec_.layers[index].mixture;
     if (mixture.count > 0) return mix(mixture, w.mixture, x);
-    const Rows up = multiply(w.up, w.up_bias, x);
-    return multiply(w.down, w.down_bias,
-                    w.gate.empty() ? activated(up) : gated(multiply(w.gate, w.gate_bias, x), up));
+    Rows up = multiply(w.up, w.up_bias, x);
+    adapt(up, x, places, index, LoraTarget::up);
+    Rows hidden;
+    if (w.gate.empty()) {
+      hidden = activated(std::move(up));
+    } else {
+      Rows gate = multiply(w.gate, w.gate_bias, x);
+      adapt(gate, x, places, index, LoraTarget::gate);
+      hidden = gated(std::move(gate), up);
+    }
+    Rows out = multiply(w.down, w.down_bias, hidden);
+    adapt(out, hidden, places, index, LoraTarget::down);
+    return out;
   }
 
   Rows activated(Rows x) const {

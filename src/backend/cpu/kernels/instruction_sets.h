@@ -29,13 +29,14 @@ struct RawProduct {
 };
 
 // What each instruction set defines, in a translation unit of its own; the meaning is that of
-// Kernels::prepare and Kernels::multiply.
+// Kernels::prepare, Kernels::multiply and Kernels::apply_gate.
 #define EDGERUNNER_KERNELS_OF(isa)                                                                 \
   namespace isa {                                                                                  \
   void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols, \
                std::byte* out);                                                                    \
   void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,         \
                 std::byte* scratch);                                                               \
+  void apply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y);                \
   }
 EDGERUNNER_KERNELS_OF(scalar)
 EDGERUNNER_KERNELS_OF(avx2)

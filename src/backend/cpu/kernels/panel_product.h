@@ -54,6 +54,16 @@ inline typename S::F activate(Epilogue epilogue, typename S::F gate) {
   return epilogue == Epilogue::silu_multiply ? silu<S>(gate) : gelu<S>(gate);
 }
 
+// y = silu(y) * s or its like.
+template <class S>
+void multiply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
+  for (std::uint32_t i = 0; i < size; i += S::kLanes) {
+    const std::uint32_t count = size - i;
+    const typename S::F gate = activate<S>(epilogue, S::load_first(y + i, count));
+    S::store_first(y + i, S::mul(gate, S::load_first(s + i, count)), count);
+  }
+}
+
 // Turns sums of rows [row, row + rows) into outputs. `gate` holds what the epilogue multiplies
 // with, [tokens, sums.lanes], or is null where that comes from the output's place.
 template <class S>

@@ -217,5 +217,12 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
   }
 }
 
+void apply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
+  for (std::uint32_t i = 0; i < size; ++i) {
+    y[i] = (epilogue == Epilogue::silu_multiply ? silu<ScalarOps>(y[i]) : gelu<ScalarOps>(y[i])) *
+           s[i];
+  }
+}
+
 }  // namespace scalar
 }  // namespace edgerunner::cpu

@@ -69,7 +69,7 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
 }
 
 constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, false>,
-                          describe_scalar};
+                          scalar::apply_gate, describe_scalar};
 
 #if defined(__x86_64__)
 
@@ -85,9 +85,10 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
                          "AVX-512 VNNI");
 }
 
-constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, true>, describe_avx2};
+constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, true>, avx2::apply_gate,
+                        describe_avx2};
 constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply, true>,
-                          describe_avx512};
+                          avx512::apply_gate, describe_avx512};
 
 #elif defined(__aarch64__)
 
@@ -100,9 +101,10 @@ std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std
   return describe_panels(weights, format, rows, false, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
 }
 
-constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, true>, describe_neon};
+constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, true>, neon::apply_gate,
+                        describe_neon};
 constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare, multiply<neon_i8mm::multiply, true>,
-                            describe_neon_i8mm};
+                            neon_i8mm::apply_gate, describe_neon_i8mm};
 
 #endif
 

@@ -1,4 +1,4 @@
-// The kernels of AVX-512 with VNNI and BF16. All but its two functions has internal linkage, and
+// The kernels of AVX-512 with VNNI and BF16. All but its three functions has internal linkage, and
 // nothing here instantiates a template of the standard library, so that no code of this instruction
 // set can stand in for another translation unit's.
 #include "backend/cpu/kernels/avx512/prepare.h"
@@ -22,6 +22,10 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
   }
   multiply_panels<Avx512>(product, panel_kernel<Avx512>, row_begin, row_end, Scratch(scratch));
+}
+
+void apply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
+  multiply_gate<Avx512>(epilogue, s, size, y);
 }
 
 }  // namespace edgerunner::cpu::avx512

@@ -1,4 +1,4 @@
-// The kernels of NEON with the dot product instructions. All but its two functions has internal
+// The kernels of NEON with the dot product instructions. All but its three functions has internal
 // linkage, and nothing here instantiates a template of the standard library, so that no code of
 // this instruction set can stand in for another translation unit's.
 #include "backend/cpu/kernels/instruction_sets.h"
@@ -28,6 +28,10 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
   multiply_panels<Neon>(product, kernel_for<Dotprod>, row_begin, row_end, Scratch(scratch));
+}
+
+void apply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
+  multiply_gate<Neon>(epilogue, s, size, y);
 }
 
 }  // namespace neon

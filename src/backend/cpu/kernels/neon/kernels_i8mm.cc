@@ -29,5 +29,9 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
   multiply_panels<Neon>(product, kernel_for<I8mm>, row_begin, row_end, Scratch(scratch));
 }
 
+void apply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
+  multiply_gate<Neon>(epilogue, s, size, y);
+}
+
 }  // namespace neon_i8mm
 }  // namespace edgerunner::cpu

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "edgerunner/adapter.h"
 #include "edgerunner/sampling.h"
 #include "edgerunner/types.h"
 
@@ -40,6 +41,11 @@ struct GenerateOptions {
   // enforced.
   std::string json_schema;
   std::string grammar;
+
+  // The adapters that apply, of those that were loaded with the model; those not listed don't.
+  // Unset: all, with the scales that they were loaded with. Error(invalid_argument) for an id that
+  // is not there.
+  std::optional<std::vector<AdapterScale>> adapters;
 
   // Control tokens whose spelling is part of the text; those of others is not.
   std::vector<TokenId> visible_tokens;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "edgerunner/adapter.h"
 #include "edgerunner/generation.h"
 #include "edgerunner/session.h"
 #include "edgerunner/tokenizer.h"
@@ -62,6 +63,9 @@ struct ModelOptions {
 
   SpeculationOptions speculation;  // Error(unsupported) on cuda
 
+  // LoRA adapters, numbered from 0. Error(unsupported) on cuda; errors name the file and tensor.
+  std::vector<AdapterFile> adapters;
+
   std::uint64_t memory_limit = 0;  // bytes; 0: what the system has available
 
   std::function<void(double fraction)> progress;  // called while loading, from 0 to 1
@@ -85,6 +89,7 @@ struct ModelInfo {
   std::vector<std::string> kernels;
   std::vector<std::string> remarks;  // what a user should know, such as a shortened context
   std::uint32_t draft_tokens = 0;    // most guessed ahead; 0: there is no room for guesses
+  std::vector<AdapterInfo> adapters;
   int threads = 1;
 };
 
@@ -124,7 +129,8 @@ class Model {
   Summary generate(std::span<const TokenId> prompt, const PieceCallback& on_piece,
                    const GenerateOptions& options = {}, std::stop_token stop = {});
 
-  Session session();
+  // `adapters`: as GenerateOptions::adapters.
+  Session session(const std::optional<std::vector<AdapterScale>>& adapters = std::nullopt);
 
   // Ends every generation that runs or waits with FinishReason::cancelled, and calls of sessions
   // with Error(cancelled).

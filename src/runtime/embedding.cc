@@ -21,7 +21,8 @@ std::vector<float> embed(Model& model, std::span<const TokenId> tokens, Pooling 
   const auto task = std::make_shared<EmbeddingTask>(
       std::vector<TokenId>(tokens.begin(), tokens.end()), pooling,
       [outcome](std::vector<float> embedding) { outcome->set_value(std::move(embedding)); },
-      [outcome](const std::exception_ptr& error) { outcome->set_exception(error); });
+      [outcome](const std::exception_ptr& error) { outcome->set_exception(error); },
+      state.adapters.choose(std::nullopt));
   const std::stop_callback on_stop(std::move(stop), [&task] { task->cancel_requested = true; });
   state.scheduler->submit(task);
   return outcome->get_future().get();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,15 +21,18 @@ class EmbeddingTask : public Task {
   using Done = std::function<void(std::vector<float> embedding)>;
   using Failed = std::function<void(const std::exception_ptr& error)>;
 
-  EmbeddingTask(std::vector<TokenId> tokens, Pooling pooling, Done done, Failed failed)
+  EmbeddingTask(std::vector<TokenId> tokens, Pooling pooling, Done done, Failed failed,
+                std::shared_ptr<const AdapterSet> adapters = nullptr)
       : tokens_(std::move(tokens)),
         pooling_(pooling),
         done_(std::move(done)),
-        failed_(std::move(failed)) {}
+        failed_(std::move(failed)),
+        adapters_(std::move(adapters)) {}
 
   std::atomic<bool> cancel_requested = false;
 
   std::span<const TokenId> tokens() const override { return tokens_; }
+  const AdapterSet* adapters() const override { return adapters_.get(); }
   bool cancelled() const override { return cancel_requested; }
   bool wants_hidden() const override { return true; }
   void start(std::uint32_t /*reused*/) override {}
@@ -42,7 +46,8 @@ class EmbeddingTask : public Task {
   Pooling pooling_;
   Done done_;
   Failed failed_;
-  std::vector<double> sum_;  // [dim]
+  std::shared_ptr<const AdapterSet> adapters_;  // null: none applies
+  std::vector<double> sum_;                     // [dim]
 };
 
 }  // namespace edgerunner

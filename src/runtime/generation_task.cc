@@ -39,6 +39,7 @@ GenerationTask::GenerationTask(const Tokenizer* tokenizer, const GenerationLimit
   if (!constraint_) {
     constraint_ = make_constraint(options.json_schema, options.grammar, tokenizer, limits.trie);
   }
+  if (limits.adapters != nullptr) adapters_ = limits.adapters->choose(options.adapters);
   summary_.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   while (tokens_.size() > limits.context) shift_context();
 }

@@ -13,6 +13,7 @@
 #include "constraint/make_constraint.h"
 #include "edgerunner/generation.h"
 #include "edgerunner/tokenizer.h"
+#include "runtime/adapter_shelf.h"
 #include "runtime/generation_sink.h"
 #include "runtime/sampler.h"
 #include "runtime/stop_matcher.h"
@@ -24,8 +25,9 @@ namespace edgerunner {
 struct GenerationLimits {
   std::uint32_t vocab_size = 0;
   std::uint32_t context = 0;
-  std::uint32_t draft_tokens = 0;  // most guessed ahead
-  SharedTrie* trie = nullptr;      // of the tokenizer; without one, a constraint makes its own
+  std::uint32_t draft_tokens = 0;    // most guessed ahead
+  SharedTrie* trie = nullptr;        // of the tokenizer; without one, a constraint makes its own
+  AdapterShelf* adapters = nullptr;  // that were loaded; null: there are none
 };
 
 // A generation on the scheduler's thread: samples, detokenises, looks for stops and hands pieces of
@@ -41,6 +43,7 @@ class GenerationTask : public Task {
                  std::unique_ptr<Constraint> constraint = nullptr);
 
   std::span<const TokenId> tokens() const override { return tokens_; }
+  const AdapterSet* adapters() const override { return adapters_.get(); }
   bool cancelled() const override;
   void start(std::uint32_t reused) override;
   std::optional<Wish> wish() const override;
@@ -73,6 +76,7 @@ class GenerationTask : public Task {
   std::unique_ptr<Constraint> constraint_;  // null where anything may come
   std::optional<StreamDecoder> decoder_;
   StopMatcher matcher_;
+  std::shared_ptr<const AdapterSet> adapters_;  // null: none applies
   std::vector<TokenId> tokens_;
   std::span<const TokenId> guesses_;  // of the coming tokens, as long as they turn out right
   std::vector<float> unchanged_;      // logits before sampling, [vocab_size]; empty without reports

@@ -65,10 +65,10 @@ void KvCache::attach_partial(Sequence& sequence, std::span<const TokenId> rest) 
   sequence.length_ += match.tokens;
 }
 
-bool KvCache::fits(std::span<const TokenId> tokens) const {
+bool KvCache::fits(const Sequence& sequence, std::span<const TokenId> tokens) const {
   std::uint32_t needed = pages_for(tokens.size() + 1);
   std::uint32_t available = unreferenced_ + static_cast<std::uint32_t>(free_.size());
-  std::uint64_t parent = 0;
+  std::uint64_t parent = sequence.root_;
   std::uint64_t hash = kRootHash;
   std::span<const TokenId> rest = tokens.first(tokens.size() - 1);
   while (rest.size() >= kPageTokens) {
@@ -146,7 +146,9 @@ void KvCache::release(Sequence& sequence) {
   for (const PageId page : sequence.pages_) {
     if (page != kNoPage) unreference(page);
   }
+  const std::uint64_t root = sequence.root_;
   sequence = Sequence();
+  sequence.root_ = sequence.parent_ = root;
 }
 
 void KvCache::forget_unused() {

@@ -19,6 +19,8 @@ namespace edgerunner {
 // - A page that no sequence uses stays until its room is needed; the one unused for longest goes
 //   first.
 // - With a sliding window, a sequence lets go of the pages that the window has passed.
+// - Sequences with different adapters share nothing, whatever their tokens: each set of adapters
+//   has a tree of its own.
 // For one thread.
 class KvCache {
  public:
@@ -28,15 +30,25 @@ class KvCache {
   // A sequence's place in the cache. It begins empty and must be released by its cache.
   class Sequence {
    public:
+    Sequence() = default;
+    // With the adapters of a set: AdapterSet::id; 0: none.
+    explicit Sequence(std::uint64_t adapters) : root_(root_of(adapters)), parent_(root_) {}
+
     std::uint32_t length() const { return length_; }  // tokens computed
     std::span<const PageId> pages() const { return pages_; }
 
    private:
     friend class KvCache;
+    // What stands for the content before the first page: no page's content is as large.
+    static constexpr std::uint64_t root_of(std::uint64_t adapters) {
+      return adapters == 0 ? 0 : (std::uint64_t{1} << 63) | adapters;
+    }
+
     std::vector<PageId> pages_;  // kNoPage where the window has passed
+    std::uint64_t root_ = 0;
     std::uint32_t length_ = 0;
     std::uint32_t passed_ = 0;        // leading entries of pages_ that are kNoPage
-    std::uint64_t parent_ = 0;        // content of the last full page
+    std::uint64_t parent_ = 0;        // content of the last full page, or root_
     std::uint64_t hash_ = kRootHash;  // and its chained hash
   };
 
@@ -44,8 +56,9 @@ class KvCache {
   // last one to compute; returns its length.
   std::uint32_t acquire(Sequence& sequence, std::span<const TokenId> tokens);
 
-  // Whether pages for all of `tokens` and the next can be had without taking one from a sequence.
-  bool fits(std::span<const TokenId> tokens) const;
+  // Whether pages for all of `tokens` and the next can be had without taking one from a sequence,
+  // for an empty sequence.
+  bool fits(const Sequence& sequence, std::span<const TokenId> tokens) const;
 
   // Gets the pages for the next `rows` tokens. False if there are none left: what was got stays.
   bool reserve(Sequence& sequence, std::uint32_t rows);
@@ -53,7 +66,7 @@ class KvCache {
   // Says that `tokens`, which follow the sequence's, have been computed into its reserved pages.
   void commit(Sequence& sequence, std::span<const TokenId> tokens);
 
-  // Empties a sequence; what it computed stays cached.
+  // Empties a sequence, which keeps its adapters; what it computed stays cached.
   void release(Sequence& sequence);
 
   // Forgets every page that no sequence uses.
@@ -70,7 +83,7 @@ class KvCache {
 
   struct Page {
     std::uint64_t content = 0;  // names what the page holds, never given twice; 0: holds nothing
-    std::uint64_t parent = 0;   // content of the page before it; 0: there is none
+    std::uint64_t parent = 0;   // content of the page before it, or the root of its tree
     std::uint64_t hash = 0;     // chained, once the page is full
     std::uint64_t last_used = 0;
     std::uint32_t depth = 0;  // pages before it

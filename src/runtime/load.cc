@@ -49,6 +49,7 @@ ModelInfo describe(const Model::State& state, const MemoryPlan& plan, const Mode
   info.isa = executor.isa;
   info.kernels = executor.kernels;
   info.threads = executor.threads;
+  info.adapters = state.adapters.info();
   info.weights_bytes = plan.weights_bytes;
   info.draft_tokens = options.speculation.enabled() ? options.speculation.draft_tokens : 0;
   return info;
@@ -61,6 +62,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
     if (options.progress) options.progress(fraction);
   };
   report(0);
+  require_backend_for(options.adapters, options.backend);
   const Backend backend = find_backend(options.backend);
   auto state = std::make_unique<State>();
   state->file = gguf::File::open(path);
@@ -70,11 +72,14 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   const DecoderSpec& spec = state->decoder.spec;
 
   MemoryPlanInput input;
+  input.available = memory_at_hand(options, backend);
+  state->adapters.load(options.adapters, state->decoder, options.backend);
   input.weights_bytes =
       backend.weight_bytes == nullptr ? state->file->bytes() : backend.weight_bytes(state->decoder);
+  input.weights_bytes += state->adapters.bytes();
+  input.adapter_floats = state->adapters.floats();
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
-  input.available = memory_at_hand(options, backend);
   std::unique_ptr<Drafter> drafter = make_drafter(options, *state->file, input.available);
   input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
   MemoryPlan plan = plan_memory(options, input);

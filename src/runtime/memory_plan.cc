@@ -83,6 +83,7 @@ class Planner {
         .max_logit_rows = logit_rows,
         .pages = pages.needed + (with_further_pages ? pages.further : 0),
         .max_context = context,
+        .adapter_floats = input_.adapter_floats,
     };
     const MemoryNeed need = input_.need(plan.executor);
     plan.weights_bytes = input_.weights_bytes;

@@ -62,8 +62,9 @@ Generation Model::generate(std::span<const TokenId> prompt, const GenerateOption
                            std::stop_token stop) {
   const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
                                 .context = state_->info.context,
-                                .draft_tokens = state_->info.draft_tokens,
-                                .trie = &state_->trie};
+                                 .draft_tokens = state_->info.draft_tokens,
+                                 .trie = &state_->trie,
+                                 .adapters = &state_->adapters};
   auto outcome = std::make_shared<Generation::State>();
   state_->scheduler->submit(std::make_shared<GenerationTask>(
       state_->tokenizer.get(), limits, prompt, options, outcome, std::move(stop)));
@@ -85,9 +86,10 @@ Summary Model::generate(std::span<const TokenId> prompt, const PieceCallback& on
   return consume(generate(prompt, options, std::move(stop)), on_piece);
 }
 
-Session Model::session() {
+Session Model::session(const std::optional<std::vector<AdapterScale>>& adapters) {
   return Session(std::make_unique<Session::State>(state_->scheduler, state_->info.vocab_size,
-                                                  state_->info.context));
+                                                  state_->info.context,
+                                                  state_->adapters.choose(adapters)));
 }
 
 void Model::cancel_all() { state_->scheduler->cancel_all(); }

@@ -8,14 +8,16 @@
 #include "constraint/make_constraint.h"
 #include "edgerunner/model.h"
 #include "gguf/file.h"
+#include "runtime/adapter_shelf.h"
 #include "runtime/scheduler.h"
 
 namespace edgerunner {
 
 // What a model owns. Later members use earlier ones.
 struct Model::State {
-  std::optional<gguf::File> file;        // absent in a model made of parts
-  Decoder decoder;                       // views into `file`
+  std::optional<gguf::File> file;  // absent in a model made of parts
+  Decoder decoder;                 // views into `file`
+  AdapterShelf adapters;
   std::unique_ptr<Tokenizer> tokenizer;  // null where the file has none
   std::unique_ptr<Executor> executor;
   SharedTrie trie;  // of the tokenizer, for structured output

@@ -24,9 +24,10 @@ struct TextWindow {
 std::vector<TextWindow> text_windows(std::size_t tokens, std::size_t length, std::size_t stride);
 
 // Runs `tokens` window by window, each from an empty cache, and hands every scored token and the
-// logits, [vocab_size], that predict it to `visit`, in the text's order.
+// logits, [vocab_size], that predict it to `visit`, in the text's order. `adapters` apply, or null.
 using TokenVisitor = std::function<void(std::size_t index, std::span<const float> logits)>;
 void score_windows(Executor& executor, std::uint32_t vocab_size, std::span<const TokenId> tokens,
-                   std::span<const TextWindow> windows, const TokenVisitor& visit);
+                   std::span<const TextWindow> windows, const TokenVisitor& visit,
+                   const AdapterSet* adapters = nullptr);
 
 }  // namespace edgerunner

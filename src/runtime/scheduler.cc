@@ -35,7 +35,10 @@ void Scheduler::submit(std::shared_ptr<Task> task) {
   {
     const std::lock_guard lock(mutex_);
     if (!stopping_) {
-      inbox_.push_back({.task = std::move(task), .number = ++submitted_});
+      const AdapterSet* const adapters = task->adapters();
+      inbox_.push_back({.task = std::move(task),
+                        .number = ++submitted_,
+                        .cache = KvCache::Sequence(adapters == nullptr ? 0 : adapters->id)});
       wake_.notify_one();
       return;
     }
@@ -130,7 +133,7 @@ void Scheduler::drop_cancelled() {
 void Scheduler::admit() {
   while (!waiting_.empty() && running_.size() < options_.max_sequences) {
     Entry& next = waiting_.front();
-    if (!running_.empty() && !cache_.fits(next.task->tokens())) return;
+    if (!running_.empty() && !cache_.fits(next.cache, next.task->tokens())) return;
     Entry entry = std::move(next);
     waiting_.pop_front();
     try {
@@ -284,7 +287,7 @@ void Scheduler::run_hidden() {
       hidden_.resize(std::size_t{executor_.options().max_rows} * options_.dim);
       const std::uint32_t first = entry->cache.length();
       const auto rows = task.tokens().subspan(first, entry->rows);
-      const SequenceSlice slice{entry->rows, first, entry->cache.pages()};
+      const SequenceSlice slice{entry->rows, first, entry->cache.pages(), task.adapters()};
       const std::span<float> states = std::span(hidden_).first(rows.size() * options_.dim);
       executor_.embed({.tokens = rows, .sequences = {&slice, 1}, .logit_rows = {}}, states);
       cache_.commit(entry->cache, rows);
@@ -311,8 +314,10 @@ void Scheduler::run(std::span<Entry* const> entries) {
     const auto guesses = static_cast<std::uint32_t>(entry->guesses.size());
     tokens_.insert(tokens_.end(), rows.begin(), rows.end());
     tokens_.insert(tokens_.end(), entry->guesses.begin(), entry->guesses.end());
-    slices_.push_back(
-        {.rows = entry->rows + guesses, .start = start, .pages = entry->cache.pages()});
+    slices_.push_back({.rows = entry->rows + guesses,
+                       .start = start,
+                       .pages = entry->cache.pages(),
+                       .adapters = entry->task->adapters()});
     decoding = decoding && entry->rows == 1;
     if (start + entry->rows < all.size()) continue;
     for (auto row = static_cast<std::uint32_t>(tokens_.size() - 1 - guesses); row < tokens_.size();

@@ -36,7 +36,8 @@ void check(const Executor& executor, std::span<const TokenId> tokens,
 }  // namespace
 
 void score(Executor& executor, std::uint32_t vocab_size, std::span<const TokenId> tokens,
-           std::span<const std::uint32_t> positions, const ScoreVisitor& visit) {
+           std::span<const std::uint32_t> positions, const ScoreVisitor& visit,
+           const AdapterSet* adapters) {
   check(executor, tokens, positions);
   std::vector<PageId> pages(pages_for(tokens.size()));
   std::iota(pages.begin(), pages.end(), PageId{0});
@@ -61,7 +62,8 @@ void score(Executor& executor, std::uint32_t vocab_size, std::span<const TokenId
     }
     const SequenceSlice slice{.rows = static_cast<std::uint32_t>(count),
                               .start = static_cast<std::uint32_t>(begin),
-                              .pages = pages};
+                              .pages = pages,
+                              .adapters = adapters};
     const std::span<float> out = std::span(logits).first(rows.size() * vocab_size);
     executor.forward(
         {.tokens = tokens.subspan(begin, count), .sequences = {&slice, 1}, .logit_rows = rows},

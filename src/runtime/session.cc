@@ -18,7 +18,9 @@ namespace {
 // One computation of a whole sequence, for a caller that waits. The spans are the caller's.
 class LogitsTask : public Task {
  public:
-  LogitsTask(std::span<const TokenId> tokens, std::span<float> out) : tokens_(tokens), out_(out) {}
+  LogitsTask(std::span<const TokenId> tokens, std::span<float> out,
+             std::shared_ptr<const AdapterSet> adapters)
+      : tokens_(tokens), out_(out), adapters_(std::move(adapters)) {}
 
   std::uint32_t wait_for_reused() {
     done_.get_future().get();
@@ -26,6 +28,7 @@ class LogitsTask : public Task {
   }
 
   std::span<const TokenId> tokens() const override { return tokens_; }
+  const AdapterSet* adapters() const override { return adapters_.get(); }
   bool cancelled() const override { return false; }
   void start(std::uint32_t reused) override { reused_ = reused; }
   Step advance(std::span<float> logits) override {
@@ -41,6 +44,7 @@ class LogitsTask : public Task {
  private:
   std::span<const TokenId> tokens_;
   std::span<float> out_;
+  std::shared_ptr<const AdapterSet> adapters_;
   std::uint32_t reused_ = 0;
   std::promise<void> done_;
 };
@@ -48,10 +52,11 @@ class LogitsTask : public Task {
 }  // namespace
 
 Session::State::State(std::shared_ptr<Scheduler> scheduler, std::uint32_t vocabulary,
-                      std::uint32_t context)
+                      std::uint32_t context, std::shared_ptr<const AdapterSet> adapters)
     : vocab_size(vocabulary),
       scheduler_(std::move(scheduler)),
       context_(context),
+      adapters_(std::move(adapters)),
       logits_(vocabulary) {}
 
 std::span<const float> Session::State::compute(std::span<const TokenId> wanted) {
@@ -62,7 +67,7 @@ std::span<const float> Session::State::compute(std::span<const TokenId> wanted) 
     return logits_;
   }
   tokens_.clear();
-  const auto task = std::make_shared<LogitsTask>(wanted, logits_);
+  const auto task = std::make_shared<LogitsTask>(wanted, logits_, adapters_);
   scheduler_->submit(task);
   reused = task->wait_for_reused();
   computed = static_cast<std::uint32_t>(wanted.size()) - reused;

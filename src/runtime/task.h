@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "arch/adapter_set.h"
 #include "edgerunner/generation.h"
 #include "edgerunner/sampling.h"
 #include "edgerunner/types.h"
@@ -26,7 +27,9 @@ class Task {
   virtual ~Task() = default;
 
   virtual std::span<const TokenId> tokens() const = 0;  // never empty
-  virtual bool cancelled() const = 0;                   // asked before each forward pass
+  // What applies to its sequence, all the time; null: the model as it is.
+  virtual const AdapterSet* adapters() const { return nullptr; }
+  virtual bool cancelled() const = 0;  // asked before each forward pass
 
   // Computing begins; the first `reused` tokens were found in the cache. Called once.
   virtual void start(std::uint32_t reused) = 0;

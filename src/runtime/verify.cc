@@ -16,8 +16,10 @@ namespace {
 // Continues a sequence that score() has left in the first pages of a cache.
 class Greedy {
  public:
-  Greedy(Executor& executor, std::uint32_t vocab_size, std::uint32_t position)
+  Greedy(Executor& executor, std::uint32_t vocab_size, std::uint32_t position,
+         const AdapterSet* adapters)
       : executor_(&executor),
+        adapters_(adapters),
         position_(position),
         pages_(executor.options().pages),
         logits_(vocab_size) {
@@ -26,7 +28,8 @@ class Greedy {
 
   std::span<const float> after(TokenId token) {
     constexpr std::uint32_t kRow = 0;
-    const SequenceSlice slice{.rows = 1, .start = position_++, .pages = pages_};
+    const SequenceSlice slice{
+        .rows = 1, .start = position_++, .pages = pages_, .adapters = adapters_};
     executor_->forward({.tokens = {&token, 1}, .sequences = {&slice, 1}, .logit_rows = {&kRow, 1}},
                        logits_);
     return logits_;
@@ -34,6 +37,7 @@ class Greedy {
 
  private:
   Executor* executor_;
+  const AdapterSet* adapters_;
   std::uint32_t position_;
   std::vector<PageId> pages_;
   std::vector<float> logits_;
@@ -42,15 +46,17 @@ class Greedy {
 using Rows = std::vector<std::vector<float>>;
 
 Rows all_logits(Executor& executor, std::uint32_t vocab_size, std::span<const TokenId> tokens,
-                const std::function<void(std::size_t)>& done) {
+                const AdapterSet* adapters, const std::function<void(std::size_t)>& done) {
   std::vector<std::uint32_t> positions(tokens.size());
   std::iota(positions.begin(), positions.end(), 0U);
   Rows rows;
-  score(executor, vocab_size, tokens, positions,
-        [&](std::uint32_t position, std::span<const float> logits) {
-          rows.emplace_back(logits.begin(), logits.end());
-          done(position + 1);
-        });
+  score(
+      executor, vocab_size, tokens, positions,
+      [&](std::uint32_t position, std::span<const float> logits) {
+        rows.emplace_back(logits.begin(), logits.end());
+        done(position + 1);
+      },
+      adapters);
   return rows;
 }
 
@@ -104,18 +110,19 @@ VerifyBounds default_bounds(Precision precision, KvPrecision kv) {
 
 VerifyReport verify(Executor& reference, Executor& tested, std::uint32_t vocab_size,
                     std::span<const TokenId> tokens, std::uint32_t greedy_tokens,
-                    const VerifyBounds& bounds, const std::function<void(double)>& progress) {
+                    const VerifyBounds& bounds, const std::function<void(double)>& progress,
+                    const AdapterSet* adapters) {
   const double steps = static_cast<double>(tokens.size() + greedy_tokens);
-  const Rows expected = all_logits(reference, vocab_size, tokens, [&](std::size_t done) {
+  const Rows expected = all_logits(reference, vocab_size, tokens, adapters, [&](std::size_t done) {
     progress(static_cast<double>(done) / steps);
   });
-  const Rows got = all_logits(tested, vocab_size, tokens, [](std::size_t) {});
+  const Rows got = all_logits(tested, vocab_size, tokens, adapters, [](std::size_t) {});
   VerifyReport report;
   compare_positions(expected, got, report);
 
   const auto position = static_cast<std::uint32_t>(tokens.size());
-  Greedy expected_text(reference, vocab_size, position);
-  Greedy got_text(tested, vocab_size, position);
+  Greedy expected_text(reference, vocab_size, position, adapters);
+  Greedy got_text(tested, vocab_size, position, adapters);
   std::span<const float> expected_logits = expected.back();
   std::span<const float> got_logits = got.back();
   for (std::uint32_t i = 0; i < greedy_tokens; ++i) {

@@ -51,9 +51,10 @@ struct VerifyReport {
 // Runs `tokens` on both, compares the logits of every position, then lets both continue greedily by
 // `greedy_tokens` tokens. Texts may part only where the reference's two likeliest tokens are so
 // close that errors within the bound turn them around. Both caches must hold tokens and
-// continuation. `progress` is told what is done, as a fraction.
+// continuation. `progress` is told what is done, as a fraction. `adapters` apply on both, or null.
 VerifyReport verify(Executor& reference, Executor& tested, std::uint32_t vocab_size,
                     std::span<const TokenId> tokens, std::uint32_t greedy_tokens,
-                    const VerifyBounds& bounds, const std::function<void(double)>& progress);
+                    const VerifyBounds& bounds, const std::function<void(double)>& progress,
+                    const AdapterSet* adapters = nullptr);
 
 }  // namespace edgerunner

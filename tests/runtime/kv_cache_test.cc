@@ -150,10 +150,10 @@ TEST_F(KvCacheTest, ReportsThatPagesRanOut) {
   KvCache::Sequence first;
   cache->acquire(first, numbers(0, 192));
   ASSERT_TRUE(compute(first, numbers(0, 192)));
-  EXPECT_TRUE(cache->fits(numbers(500, 63)));
-  EXPECT_FALSE(cache->fits(numbers(500, 64)));
-  EXPECT_TRUE(cache->fits(numbers(0, 191))) << "two pages are shared, the third is new";
-  EXPECT_FALSE(cache->fits(numbers(0, 256)));
+  EXPECT_TRUE(cache->fits({}, numbers(500, 63)));
+  EXPECT_FALSE(cache->fits({}, numbers(500, 64)));
+  EXPECT_TRUE(cache->fits({}, numbers(0, 191))) << "two pages are shared, the third is new";
+  EXPECT_FALSE(cache->fits({}, numbers(0, 256)));
   KvCache::Sequence second;
   cache->acquire(second, numbers(500, 100));
   EXPECT_FALSE(cache->reserve(second, 100));
@@ -220,7 +220,7 @@ TEST_F(KvCacheTest, KeepsEverySequenceRightUnderRandomUse) {
       const std::size_t count = 1 + random() % 200;
       one.tokens.assign(count, static_cast<TokenId>(random() % 2));
       one.tokens[random() % count] = 2;
-      if (!cache->fits(one.tokens)) {
+      if (!cache->fits({}, one.tokens)) {
         one.tokens.clear();
         continue;
       }

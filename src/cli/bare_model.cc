@@ -31,8 +31,13 @@ BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.optio
     file_ = gguf::File::open(arguments.path);
     decoder_ = read_decoder(*file_);
   } else {
+    if (!options_.adapters.empty()) {
+      throw UsageError("--lora changes a model's file; give MODEL in place of --shape");
+    }
     decoder_ = decoder_of_shape(arguments);
   }
+  shelf_.load(options_.adapters, decoder_, options_.backend);
+  adapters_ = shelf_.choose(std::nullopt);
   const std::uint32_t trained = decoder_.spec.context_length;
   if (options_.context > trained) {
     throw Error(ErrorCode::invalid_argument,
@@ -57,6 +62,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.max_logit_rows = max_logit_rows;
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
+  options.adapter_floats = shelf_.floats();
   if (!file_ && !random_) make_weights(options);
   options.on_progress = loading_progress();
   executor_ = find_backend(options_.backend).make(decoder_, options);

@@ -9,6 +9,7 @@
 #include "backend/executor.h"
 #include "cli/options.h"
 #include "gguf/file.h"
+#include "runtime/adapter_shelf.h"
 
 namespace edgerunner::cli {
 
@@ -26,6 +27,8 @@ class BareModel {
   // Null where the model is a shape with random weights.
   const gguf::File* file() const { return file_ ? &*file_ : nullptr; }
   const ModelOptions& options() const { return options_; }
+  // That apply to every sequence; null: none.
+  const AdapterSet* adapters() const { return adapters_.get(); }
 
   // Makes the executor, with a cache for `sequences` sequences of `tokens` tokens. Throws
   // Error(context_full) that states both numbers where the context is less. The weights of a shape
@@ -42,6 +45,8 @@ class BareModel {
   std::optional<gguf::File> file_;
   std::optional<RandomTensors> random_;
   Decoder decoder_;
+  AdapterShelf shelf_;
+  std::shared_ptr<const AdapterSet> adapters_;
   std::uint32_t context_ = 0;
   std::unique_ptr<Executor> executor_;
 };

@@ -132,7 +132,7 @@ void bench(const BenchArguments& arguments) {
   BareModel model(arguments.model);
   const Plan plan = make_plan(arguments, model.context());
   Executor& executor = model.start(plan.longest, plan.most_logits, plan.most_sequences);
-  ThroughputMeter meter(executor, model.spec().vocab_size, arguments.repetitions);
+  ThroughputMeter meter(executor, model.spec().vocab_size, arguments.repetitions, model.adapters());
 
   std::vector<Throughput> results;
   if (!arguments.json) write_output(header(arguments, executor.info()));

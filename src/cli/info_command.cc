@@ -33,6 +33,8 @@ Json to_json(const ModelReport& report) {
       {"tensors", Json::array()},
       {"memory", Json::array()},
       {"tokenizer", nullptr},
+      {"adapter", nullptr},
+      {"adapters", Json::array()},
       {"backend", report.backend},
       {"isa", report.isa},
       {"threads", report.threads},
@@ -56,6 +58,21 @@ Json to_json(const ModelReport& report) {
          {"cache_bytes", line.cache_bytes},
          {"scratch_bytes", line.scratch_bytes},
          {"total_bytes", report.bytes + line.cache_bytes + line.scratch_bytes}});
+  }
+  if (report.adapter) {
+    document["adapter"] = {{"type", report.adapter->type},
+                           {"alpha", optional_json(report.adapter->alpha)},
+                           {"matrices", report.adapter->matrices},
+                           {"least_rank", report.adapter->least_rank},
+                           {"largest_rank", report.adapter->largest_rank}};
+  }
+  for (const AdapterInfo& adapter : report.adapters) {
+    document["adapters"].push_back({{"id", adapter.id},
+                                    {"path", adapter.path},
+                                    {"name", adapter.name},
+                                    {"scale", adapter.scale},
+                                    {"alpha", adapter.alpha},
+                                    {"rank", adapter.rank}});
   }
   if (report.tokenizer) {
     document["tokenizer"] = {{"model", report.tokenizer->model},
@@ -85,6 +102,17 @@ std::string to_text(const ModelReport& report) {
   line("architecture", report.architecture.empty() ? "not stated" : report.architecture);
   line("runs here", report.refusal.empty() ? "yes" : "no: " + report.refusal);
   line("parameters", fmt::format("{}", report.parameters));
+  if (report.adapter) {
+    const AdapterReport& adapter = *report.adapter;
+    line("adapter", fmt::format("{} of {} matrices, rank {} to {}, alpha {}", adapter.type,
+                                adapter.matrices, adapter.least_rank, adapter.largest_rank,
+                                adapter.alpha ? fmt::format("{}", *adapter.alpha) : "not stated"));
+  }
+  for (const AdapterInfo& adapter : report.adapters) {
+    line(fmt::format("adapter {}", adapter.id),
+         fmt::format("{}, rank {}, alpha {}, scale {}", adapter.path, adapter.rank, adapter.alpha,
+                     adapter.scale));
+  }
   for (const auto& [key, value] : report.config) line(key, fmt::format("{}", value));
   if (report.tokenizer) {
     const TokenizerReport& tokenizer = *report.tokenizer;

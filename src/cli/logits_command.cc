@@ -91,18 +91,20 @@ void logits(const LogitsArguments& arguments) {
   }
   Executor& executor = model.start(static_cast<std::uint32_t>(ids.size()), kLogitRows);
   bool first = true;
-  score(executor, vocab_size, ids, positions,
-        [&](std::uint32_t position, std::span<const float> row) {
-          if (!arguments.json) {
-            write_output(text_row(position, row));
-            return;
-          }
-          const std::string before =
-              first ? fmt::format(R"({{"positions":[{}],"logits":[)", fmt::join(positions, ","))
-                    : ",";
-          write_output(before + json_row(row));
-          first = false;
-        });
+  score(
+      executor, vocab_size, ids, positions,
+      [&](std::uint32_t position, std::span<const float> row) {
+        if (!arguments.json) {
+          write_output(text_row(position, row));
+          return;
+        }
+        const std::string before =
+            first ? fmt::format(R"({{"positions":[{}],"logits":[)", fmt::join(positions, ","))
+                  : ",";
+        write_output(before + json_row(row));
+        first = false;
+      },
+      model.adapters());
   if (arguments.json) write_output("]}\n");
 }
 

@@ -12,6 +12,7 @@
 #include "base/cpu_features.h"
 #include "edgerunner/error.h"
 #include "gguf/file.h"
+#include "runtime/adapter_shelf.h"
 #include "runtime/backend.h"
 #include "tensor/element_type.h"
 
@@ -88,8 +89,28 @@ std::optional<TokenizerReport> read_tokenizer(const gguf::File& file) {
   };
 }
 
+std::optional<AdapterReport> read_adapter(const gguf::File& file) {
+  if (find_string(file, "general.type") != "adapter") return std::nullopt;
+  AdapterReport report;
+  report.type = find_string(file, "adapter.type");
+  try {
+    report.alpha = file.get_float("adapter.lora.alpha");
+  } catch (const Error&) {
+    report.alpha.reset();
+  }
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (!tensor.name.ends_with(".lora_b")) continue;
+    const std::uint64_t rank = tensor.shape[0];
+    report.least_rank = report.matrices == 0 ? rank : std::min(report.least_rank, rank);
+    report.largest_rank = std::max(report.largest_rank, rank);
+    ++report.matrices;
+  }
+  return report;
+}
+
 // For one sequence of `context` tokens.
-ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context) {
+ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context,
+                                 std::uint32_t adapter_floats) {
   ExecutorOptions executor;
   executor.precision = options.precision;
   executor.kv = options.kv.value_or(default_kv(options.precision));
@@ -98,10 +119,12 @@ ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t cont
   executor.max_logit_rows = options.max_sequences;
   executor.max_context = context;
   executor.pages = pages_for(context);
+  executor.adapter_floats = adapter_floats;
   return executor;
 }
 
-std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options) {
+std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options,
+                                     std::uint32_t adapter_floats) {
   std::vector<std::uint32_t> contexts = {512, 2048, 8192, 32768};
   std::erase_if(contexts, [&](std::uint32_t context) { return context > spec.context_length; });
   contexts.push_back(options.context != 0 ? options.context : spec.context_length);
@@ -111,7 +134,7 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   std::vector<MemoryLine> lines;
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
-    ExecutorOptions executor = executor_options(options, context);
+    ExecutorOptions executor = executor_options(options, context, adapter_floats);
     const Backend backend = find_backend(options.backend);
     const MemoryNeed need = backend.need(spec, executor);
     MemoryLine& line = lines.emplace_back();
@@ -152,14 +175,20 @@ ModelReport make_model_report(const ModelArguments& arguments) {
   report.backend = arguments.backend;
   report.threads = options.backend == BackendKind::reference ? 1 : options.threads;
   if (options.backend == BackendKind::cpu) report.isa = name(chosen_isa());
-  if (file.tensors().empty()) {
+  report.adapter = read_adapter(file);
+  if (report.adapter) {
+    report.refusal = "it is an adapter; give it by --lora, together with its model";
+  } else if (file.tensors().empty()) {
     report.refusal = "it holds a vocabulary and no tensors";
   } else {
     try {
       const Decoder decoder = read_decoder(file);
-      report.memory = memory_lines(decoder.spec, options);
+      AdapterShelf adapters;
+      adapters.load(options.adapters, decoder, options.backend);
+      report.adapters = adapters.info();
+      report.memory = memory_lines(decoder.spec, options, adapters.floats());
       if (options.backend == BackendKind::cpu) {
-        report.kernels = cpu_executor_info(decoder, executor_options(options, 0)).kernels;
+        report.kernels = cpu_executor_info(decoder, executor_options(options, 0, 0)).kernels;
       }
     } catch (const Error& error) {
       report.refusal = error.what();

@@ -34,6 +34,15 @@ struct TokenizerReport {
   std::optional<std::uint64_t> eos;
 };
 
+// Of a file that is an adapter and no model.
+struct AdapterReport {
+  std::string type;  // "lora"
+  std::optional<double> alpha;
+  std::uint64_t matrices = 0;  // that it changes
+  std::uint64_t least_rank = 0;
+  std::uint64_t largest_rank = 0;
+};
+
 // What `info` tells about a file and this machine. Read from the metadata and the tensor table
 // alone: the weights are not touched and no tokenizer is built, so that any file answers at once.
 struct ModelReport {
@@ -49,6 +58,8 @@ struct ModelReport {
   std::vector<TensorGroup> tensors;  // by type, the most bytes first
   std::vector<MemoryLine> memory;    // empty where it can't be run
   std::optional<TokenizerReport> tokenizer;
+  std::optional<AdapterReport> adapter;
+  std::vector<AdapterInfo> adapters;  // that were given for it
   std::string backend;
   std::string isa;
   int threads = 1;

@@ -39,6 +39,20 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   return {id, value};
 }
 
+// PATH or PATH:SCALE: what follows the last colon is the scale where it is a number.
+AdapterFile parse_adapter(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {.path = text};
+  float scale = 0;
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data() + colon + 1, end, scale);
+  if (error != std::errc{} || last != end) return {.path = text};
+  if (!std::isfinite(scale)) {
+    throw UsageError(fmt::format("--lora {}: the scale must be a finite number", text));
+  }
+  return {.path = text.substr(0, colon), .scale = scale};
+}
+
 }  // namespace
 
 void add_model_path(CLI::App& command, std::string& path) {
@@ -100,6 +114,10 @@ void ModelArguments::add_running_options(CLI::App& command) {
                   "Most tokens of a sequence; by default the model's, at most 8192")
       ->check(CLI::PositiveNumber)
       ->group(group);
+  add_repeatable(command, "--lora", lora,
+                 "PATH[:SCALE], a LoRA adapter (GGUF) and how strongly it applies, 1 as it was "
+                 "trained; repeatable")
+      ->group(group);
   command.add_option("--seed", seed, "Seed of the sampler")->capture_default_str()->group(group);
 }
 
@@ -150,6 +168,7 @@ ModelOptions ModelArguments::options() const {
   options.speculation.draft_model = draft;
   options.speculation.draft_tokens = draft_tokens;
   options.speculation.draft_confidence = draft_confidence;
+  for (const std::string& adapter : lora) options.adapters.push_back(parse_adapter(adapter));
   return options;
 }
 

@@ -29,6 +29,7 @@ struct ModelArguments {
   std::string draft;
   std::uint32_t draft_tokens = SpeculationOptions().draft_tokens;
   double draft_confidence = SpeculationOptions().draft_confidence;
+  std::vector<std::string> lora;  // PATH[:SCALE] each
 
   void add_to(CLI::App& command);
   // The same with --shape in place of MODEL.
@@ -37,7 +38,7 @@ struct ModelArguments {
   void add_speculation(CLI::App& command);
   // MODEL, or "llama3-8b, Q4_K, random weights".
   std::string title() const;
-  // Throws Error(unsupported) for a choice that this build doesn't have.
+  // Throws Error(unsupported) for a choice that this build doesn't have, UsageError for others.
   ModelOptions options() const;
 
  private:

@@ -81,29 +81,31 @@ Result run(const PerplexityArguments& arguments, BareModel& model, const LogitFi
   Result result;
   if (against) result.comparison.emplace();
   double squares = 0;
-  score_windows(executor, header.vocab_size, tokens, windows,
-                [&](std::size_t index, std::span<const float> logits) {
-                  const double nll = negative_log_likelihood(logits, tokens[index]);
-                  if (!std::isfinite(nll)) {
-                    throw Error(ErrorCode::device,
-                                fmt::format("the logits before token {} are not finite", index));
-                  }
-                  ++result.tokens;
-                  result.nll += nll;
-                  squares += nll * nll;
-                  if (save) save->add(logits);
-                  if (against) {
-                    const Divergence d = divergence(against->logits(index), logits);
-                    result.comparison->kl += d.kl;
-                    result.comparison->same_top += d.same_top ? 1 : 0;
-                    result.comparison->largest_kl = std::max(result.comparison->largest_kl, d.kl);
-                  }
-                  if (result.tokens % kLogitRows == 0) {
-                    show_progress(fmt::format(
-                        "{} of {} tokens, perplexity {:.4f}", result.tokens, tokens.size() - 1,
-                        std::exp(result.nll / static_cast<double>(result.tokens))));
-                  }
-                });
+  score_windows(
+      executor, header.vocab_size, tokens, windows,
+      [&](std::size_t index, std::span<const float> logits) {
+        const double nll = negative_log_likelihood(logits, tokens[index]);
+        if (!std::isfinite(nll)) {
+          throw Error(ErrorCode::device,
+                      fmt::format("the logits before token {} are not finite", index));
+        }
+        ++result.tokens;
+        result.nll += nll;
+        squares += nll * nll;
+        if (save) save->add(logits);
+        if (against) {
+          const Divergence d = divergence(against->logits(index), logits);
+          result.comparison->kl += d.kl;
+          result.comparison->same_top += d.same_top ? 1 : 0;
+          result.comparison->largest_kl = std::max(result.comparison->largest_kl, d.kl);
+        }
+        if (result.tokens % kLogitRows == 0) {
+          show_progress(fmt::format("{} of {} tokens, perplexity {:.4f}", result.tokens,
+                                    tokens.size() - 1,
+                                    std::exp(result.nll / static_cast<double>(result.tokens))));
+        }
+      },
+      model.adapters());
   clear_progress();
   if (save) save->commit();
   const auto count = static_cast<double>(result.tokens);

@@ -43,6 +43,7 @@ Profiler::Profiler(BareModel& model, Executor& executor, std::uint32_t repetitio
       model_(model.decoder(), *backend_, model.cache_token_bytes()),
       limits_(backend_->measure_limits()),
       repetitions_(repetitions),
+      adapters_(model.adapters()),
       pages_(executor.options().pages),
       tokens_(std::size_t{executor.options().pages} * kPageTokens),
       logits_(model.spec().vocab_size) {
@@ -55,7 +56,7 @@ Profiler::Profiler(BareModel& model, Executor& executor, std::uint32_t repetitio
 
 void Profiler::run(std::uint32_t begin, std::uint32_t count, OperationCosts* costs) {
   const std::uint32_t last_row = count - 1;
-  const SequenceSlice slice{.rows = count, .start = begin, .pages = pages_};
+  const SequenceSlice slice{.rows = count, .start = begin, .pages = pages_, .adapters = adapters_};
   const Batch batch{.tokens = std::span(tokens_).subspan(begin, count),
                     .sequences = {&slice, 1},
                     .logit_rows = {&last_row, 1}};

@@ -53,6 +53,7 @@ class Profiler {
   CostModel model_;
   MachineLimits limits_;
   std::uint32_t repetitions_;
+  const AdapterSet* adapters_;
   OperationTimes times_;
   std::vector<PageId> pages_;    // of the one sequence
   std::vector<TokenId> tokens_;  // [positions]

@@ -15,9 +15,10 @@ const SamplingOptions kGreedy;
 }  // namespace
 
 ThroughputMeter::ThroughputMeter(Executor& executor, std::uint32_t vocab_size,
-                                 std::uint32_t repetitions)
+                                 std::uint32_t repetitions, const AdapterSet* adapters)
     : executor_(&executor),
       repetitions_(repetitions),
+      adapters_(adapters),
       pages_(executor.options().pages),
       tokens_(std::size_t{executor.options().pages} * kPageTokens),
       logits_(std::size_t{executor.options().max_logit_rows} * vocab_size),
@@ -41,7 +42,7 @@ void ThroughputMeter::run_prompt(std::uint32_t tokens, std::uint32_t sequence) {
   for (std::uint32_t begin = 0; begin < tokens; begin += most) {
     const std::uint32_t count = std::min(most, tokens - begin);
     const std::uint32_t last_row = count - 1;
-    const SequenceSlice slice{.rows = count, .start = begin, .pages = pages};
+    const SequenceSlice slice{.rows = count, .start = begin, .pages = pages, .adapters = adapters_};
     executor_->forward({.tokens = std::span(tokens_).subspan(first + begin, count),
                         .sequences = {&slice, 1},
                         .logit_rows = {&last_row, 1}},
@@ -78,7 +79,7 @@ Batch ThroughputMeter::step(std::uint32_t position, std::uint32_t sequences) {
   for (std::uint32_t i = 0; i < sequences; ++i) {
     const std::span<const PageId> pages = pages_of(i);
     row_tokens_.push_back(tokens_[std::size_t{pages.front()} * kPageTokens + position]);
-    slices_.push_back({.rows = 1, .start = position, .pages = pages});
+    slices_.push_back({.rows = 1, .start = position, .pages = pages, .adapters = adapters_});
   }
   return {
       .tokens = row_tokens_, .sequences = slices_, .logit_rows = std::span(rows_).first(sequences)};
@@ -124,7 +125,8 @@ Throughput ThroughputMeter::decode(std::uint32_t tokens, std::uint32_t depth,
 Throughput ThroughputMeter::check(std::uint32_t steps, std::uint32_t depth, std::uint32_t drafted) {
   run_prompt(depth, 0);
   const std::uint32_t count = 1 + drafted;
-  const SequenceSlice slice{.rows = count, .start = depth, .pages = pages_of(0)};
+  const SequenceSlice slice{
+      .rows = count, .start = depth, .pages = pages_of(0), .adapters = adapters_};
   const Batch batch{.tokens = std::span(tokens_).subspan(depth, count),
                     .sequences = {&slice, 1},
                     .logit_rows = std::span(rows_).first(count)};

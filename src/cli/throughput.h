@@ -26,7 +26,9 @@ struct Throughput {
 // forward pass takes the same time whatever its tokens are, so they are made up.
 class ThroughputMeter {
  public:
-  ThroughputMeter(Executor& executor, std::uint32_t vocab_size, std::uint32_t repetitions);
+  // `adapters` apply to every sequence, or null.
+  ThroughputMeter(Executor& executor, std::uint32_t vocab_size, std::uint32_t repetitions,
+                  const AdapterSet* adapters = nullptr);
 
   // A prompt of `tokens` tokens from an empty cache, in batches as large as the executor takes;
   // logits of the last one.
@@ -51,6 +53,7 @@ class ThroughputMeter {
 
   Executor* executor_;
   std::uint32_t repetitions_;
+  const AdapterSet* adapters_;
   std::vector<PageId> pages_;        // [sequences, pages of a sequence]
   std::vector<TokenId> tokens_;      // [pages, kPageTokens], made up
   std::vector<float> logits_;        // [sequences, vocab_size]

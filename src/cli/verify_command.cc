@@ -146,9 +146,10 @@ void verify_model(const VerifyArguments& arguments) {
   VerifyBounds bounds = default_bounds(tested.options().precision, kv);
   if (arguments.max_error) bounds.error = *arguments.max_error;
   if (arguments.max_kl) bounds.mean_kl = *arguments.max_kl;
-  const VerifyReport report =
-      verify(reference, tested, tested_model.spec().vocab_size, tokens, arguments.greedy, bounds,
-             [](double fraction) { show_progress(fmt::format("{:.0f} % ...", 100 * fraction)); });
+  const VerifyReport report = verify(
+      reference, tested, tested_model.spec().vocab_size, tokens, arguments.greedy, bounds,
+      [](double fraction) { show_progress(fmt::format("{:.0f} % ...", 100 * fraction)); },
+      tested_model.adapters());
   clear_progress();
   if (arguments.json) {
     write_json(to_json(arguments, tested.info(), kv, bounds, report));

@@ -5,6 +5,7 @@
 #include "server/chat_completions.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
+#include "server/lora_fields.h"
 #include "server/responses.h"
 #include "server/text_routes.h"
 #include "server/web_routes.h"
@@ -30,6 +31,8 @@ Router make_router(Engine& engine, std::string api_key) {
   add("POST", "/v1/completions", handle_completion);
   add("POST", "/v1/embeddings", handle_embeddings);
   add("POST", "/v1/responses", handle_response);
+  add("GET", "/lora-adapters", handle_lora_adapters);
+  add("GET", "/v1/lora-adapters", handle_lora_adapters);
   add("POST", "/tokenize", handle_tokenize);
   add("POST", "/detokenize", handle_detokenize);
   add_web_routes(router);

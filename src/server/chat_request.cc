@@ -7,6 +7,7 @@
 #include "edgerunner/error.h"
 #include "server/answer_format.h"
 #include "server/api_error.h"
+#include "server/lora_fields.h"
 #include "server/sampling_fields.h"
 #include "server/tool_fields.h"
 
@@ -75,6 +76,7 @@ ChatRequest read_chat_request(Engine& engine, const Json& body) {
   ChatRequest request;
   fields.text("model");
   request.options = read_sampling(fields, engine.info());
+  request.options.adapters = read_lora(fields, engine);
   request.options.max_tokens = read_max_tokens(fields);
   request.n = static_cast<std::size_t>(fields.integer("n", 1, kMostChoices).value_or(1));
   request.top_logprobs = read_top_logprobs(fields);

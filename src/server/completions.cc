@@ -7,6 +7,7 @@
 #include "server/fields.h"
 #include "server/generation_call.h"
 #include "server/logprob_json.h"
+#include "server/lora_fields.h"
 #include "server/prompt_field.h"
 #include "server/sampling_fields.h"
 
@@ -39,6 +40,7 @@ CompletionRequest read_request(Engine& engine, const Json& body) {
   }
   fields.refuse_unless("suffix", "", "is not supported");
   request.options = read_sampling(fields, engine.info());
+  request.options.adapters = read_lora(fields, engine);
   request.options.max_tokens = static_cast<std::uint32_t>(
       fields.integer("max_tokens", 1, INT32_MAX).value_or(kDefaultMaxTokens));
   if (const auto count = fields.integer("logprobs", 0, kMostTopLogprobs)) {

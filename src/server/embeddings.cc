@@ -54,7 +54,8 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
         },
         [self = shared_from_this()](const std::exception_ptr& error) {
           self->exchange_->post([self, error] { self->fail(error); });
-        });
+        },
+        engine_.adapters());
     engine_.submit(task_);
   }
 

@@ -68,8 +68,9 @@ void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& opti
   }
   const GenerationLimits limits{.vocab_size = state.info.vocab_size,
                                 .context = state.info.context,
-                                .draft_tokens = state.info.draft_tokens,
-                                .trie = &state.trie};
+                                 .draft_tokens = state.info.draft_tokens,
+                                 .trie = &state.trie,
+                                 .adapters = &state.adapters};
   state.scheduler->submit(
       std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt, options,
                                        std::move(sink), std::stop_token(), std::move(constraint)));
@@ -77,6 +78,10 @@ void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& opti
 
 void Engine::submit(std::shared_ptr<Task> task) {
   state_of(model()).scheduler->submit(std::move(task));
+}
+
+std::shared_ptr<const AdapterSet> Engine::adapters() {
+  return state_of(model()).adapters.choose(std::nullopt);
 }
 
 std::uint32_t Engine::embedding_size() { return state_of(model()).decoder.spec.dim; }

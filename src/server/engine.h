@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "arch/adapter_set.h"
 #include "chat/chat_template.h"
 #include "constraint/grammar.h"
 #include "edgerunner/model.h"
@@ -65,6 +66,7 @@ class Engine {
   // For other work than generations.
   void submit(std::shared_ptr<Task> task);
   std::uint32_t embedding_size();
+  std::shared_ptr<const AdapterSet> adapters();  // as they were loaded; null: none applies
 
   SchedulerStatus status();
 

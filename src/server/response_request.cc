@@ -9,6 +9,7 @@
 #include "edgerunner/error.h"
 #include "server/answer_format.h"
 #include "server/api_error.h"
+#include "server/lora_fields.h"
 #include "server/sampling_fields.h"
 #include "server/tool_fields.h"
 
@@ -117,6 +118,7 @@ ResponseRequest read_response_request(Engine& engine, const Json& body) {
   const Json* const format = text != nullptr ? Fields(*text, "text.").object("format") : nullptr;
   const Json schema = read_answer_schema(format, "", "text.format");
   request.options = read_sampling(fields, engine.info());
+  request.options.adapters = read_lora(fields, engine);
   request.options.max_tokens =
       static_cast<std::uint32_t>(fields.integer("max_output_tokens", 1, INT32_MAX).value_or(0));
   request.stream = fields.boolean("stream").value_or(false);

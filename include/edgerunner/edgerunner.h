@@ -96,6 +96,13 @@ typedef enum edgerunner_kv {
  * returns false, loading ends with EDGERUNNER_CANCELLED. */
 typedef bool (*edgerunner_progress)(double fraction, void* user);
 
+/* A LoRA adapter to load with a model, and its scale where a generation chooses none: 1 as it was
+ * trained. */
+typedef struct edgerunner_adapter_file {
+  const char* path;
+  float scale;
+} edgerunner_adapter_file;
+
 typedef struct edgerunner_model_options {
   size_t size;
   int32_t backend;   /* edgerunner_backend */
@@ -109,6 +116,8 @@ typedef struct edgerunner_model_options {
   uint64_t memory_limit;  /* bytes; 0: what the system has available */
   edgerunner_progress progress;
   void* progress_user;
+  const edgerunner_adapter_file* adapters; /* LoRA adapters, numbered from 0 */
+  size_t adapter_count;
 } edgerunner_model_options;
 
 /* `size` is sizeof(edgerunner_model_options). */
@@ -181,6 +190,11 @@ typedef struct edgerunner_logit_bias {
 } edgerunner_logit_bias;
 
 /* How tokens are chosen, and when a generation ends. The defaults: greedy, until the model ends. */
+typedef struct edgerunner_adapter_scale {
+  uint32_t id; /* its place among edgerunner_model_options.adapters */
+  float scale;
+} edgerunner_adapter_scale;
+
 typedef struct edgerunner_generate_options {
   size_t size;
   uint32_t max_tokens;     /* 0: as many as the model and the context allow */
@@ -204,6 +218,10 @@ typedef struct edgerunner_generate_options {
   bool ignore_eos;
   bool circular_context; /* drop the oldest half where the context is full, and go on */
   uint32_t keep_tokens;  /* that a circular context never drops, from the first on */
+  /* The adapters that apply, of those that were loaded with the model; those not listed don't. NULL:
+   * all, as they were loaded; not NULL with a count of 0: none. */
+  const edgerunner_adapter_scale* adapters;
+  size_t adapter_count;
 } edgerunner_generate_options;
 
 /* `size` is sizeof(edgerunner_generate_options). */

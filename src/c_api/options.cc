@@ -120,6 +120,10 @@ ModelOptions to_model_options(const edgerunner_model_options* given) {
   options.max_sequences = from.max_sequences;
   options.cache_tokens = from.cache_tokens;
   options.memory_limit = from.memory_limit;
+  for (const auto& [path, scale] : array(from.adapters, from.adapter_count, "options.adapters")) {
+    require(path, "a path of options.adapters");
+    options.adapters.push_back({.path = path, .scale = scale});
+  }
   if (from.progress != nullptr) {
     options.progress = [progress = from.progress, user = from.progress_user](double fraction) {
       if (progress(fraction, user)) return;
@@ -157,6 +161,11 @@ GenerateOptions to_generate_options(const edgerunner_generate_options* given) {
   options.ignore_eos = from.ignore_eos;
   options.circular_context = from.circular_context;
   options.keep_tokens = from.keep_tokens;
+  const auto adapters = array(from.adapters, from.adapter_count, "options.adapters");
+  if (from.adapters != nullptr) {
+    std::vector<AdapterScale>& chosen = options.adapters.emplace();
+    for (const auto& [id, scale] : adapters) chosen.push_back({.id = id, .scale = scale});
+  }
   return options;
 }
 

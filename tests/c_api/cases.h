@@ -18,6 +18,7 @@
   CASE(answers_a_conversation)          \
   CASE(gives_logits)                    \
   CASE(gives_embeddings)                \
+  CASE(applies_adapters)                \
   CASE(runs_in_several_threads)         \
   CASE(keeps_messages_by_thread)
 

@@ -218,8 +218,8 @@ typedef struct edgerunner_generate_options {
   bool ignore_eos;
   bool circular_context; /* drop the oldest half where the context is full, and go on */
   uint32_t keep_tokens;  /* that a circular context never drops, from the first on */
-  /* The adapters that apply, of those that were loaded with the model; those not listed don't. NULL:
-   * all, as they were loaded; not NULL with a count of 0: none. */
+  /* The adapters that apply, of those that were loaded with the model; those not listed don't.
+   * NULL: all, as they were loaded; not NULL with a count of 0: none. */
   const edgerunner_adapter_scale* adapters;
   size_t adapter_count;
 } edgerunner_generate_options;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "edgerunner/error.h"
-#include "tensor/dequantize.h"
 
 namespace edgerunner {
 namespace {
@@ -154,7 +154,9 @@ class LoraAdapter::Reader {
       check_shape(a, cols, rank);
       check_shape(b, rank, rows);
     }
-    store(target, values(a), values(b), static_cast<std::uint32_t>(rank));
+    require_supported(a);
+    require_supported(b);
+    store(target, a, b, static_cast<std::uint32_t>(rank));
   }
 
   void check_shape(const gguf::Tensor& tensor, std::uint64_t first, std::uint64_t second) const {
@@ -166,34 +168,29 @@ class LoraAdapter::Reader {
                     first, second, shape_of(tensor)));
   }
 
-  std::span<const std::byte> values(const gguf::Tensor& tensor) {
+  void require_supported(const gguf::Tensor& tensor) const {
     const ElementTypeTraits& type = traits(tensor.type);
-    if (!type.supported) {
-      refuse(tensor, ErrorCode::unsupported,
-             fmt::format("has element type {}, which EdgeRunner does not support", type.name));
-    }
-    std::vector<float>& floats = adapter_.storage_.emplace_back(tensor.elements());
-    dequantize(tensor.type, tensor.data, floats);
-    return std::as_bytes(std::span<const float>(floats));
+    if (type.supported) return;
+    refuse(tensor, ErrorCode::unsupported,
+           fmt::format("has element type {}, which EdgeRunner does not support", type.name));
   }
 
-  void store(const Target& target, std::span<const std::byte> a, std::span<const std::byte> b,
+  void store(const Target& target, const gguf::Tensor& a, const gguf::Tensor& b,
              std::uint32_t rank) const {
     const float scale = adapter_.alpha_ == 0 ? 1 : adapter_.alpha_ / static_cast<float>(rank);
     if (target.looked_up) {
       const Matrix& table = *target.matrices.front();
-      *target.updates.front() = {{table.name, ElementType::f32, table.rows, rank, a},
-                                 {table.name, ElementType::f32, table.cols, rank, b},
+      *target.updates.front() = {{a.name, a.type, table.rows, rank, a.data},
+                                 {b.name, b.type, table.cols, rank, b.data},
                                  scale};
     } else {
-      std::size_t at = 0;
+      const Matrix all{b.name, b.type, static_cast<std::uint32_t>(b.shape[1]), rank, b.data};
+      std::uint32_t row = 0;
       for (std::size_t i = 0; i < target.updates.size(); ++i) {
         const Matrix& w = *target.matrices[i];
-        const std::size_t bytes = std::size_t{w.rows} * rank * sizeof(float);
-        *target.updates[i] = {{w.name, ElementType::f32, rank, w.cols, a},
-                              {w.name, ElementType::f32, w.rows, rank, b.subspan(at, bytes)},
-                              scale};
-        at += bytes;
+        *target.updates[i] = {
+            {a.name, a.type, rank, w.cols, a.data}, all.row_range(row, w.rows), scale};
+        row += w.rows;
       }
     }
     adapter_.largest_rank_ = std::max(adapter_.largest_rank_, rank);
@@ -211,17 +208,11 @@ class LoraAdapter::Reader {
   std::map<std::string_view, Target> targets_;  // by the name of the model's tensor
 };
 
-LoraAdapter::LoraAdapter(const gguf::File& file, const Decoder& decoder)
-    : path_(file.name()), name_(file.get_string("general.name").value_or("")) {
-  Reader reader(*this, file, decoder);
+LoraAdapter::LoraAdapter(gguf::File file, const Decoder& decoder) : file_(std::move(file)) {
+  Reader reader(*this, file_, decoder);
   reader.check_kind(decoder.spec);
   reader.read();
-}
-
-std::uint64_t LoraAdapter::bytes() const {
-  std::uint64_t total = 0;
-  for (const std::vector<float>& values : storage_) total += values.size() * sizeof(float);
-  return total;
+  name_ = file_.get_string("general.name").value_or("");
 }
 
 }  // namespace edgerunner

@@ -15,8 +15,8 @@ namespace edgerunner {
 // A low-rank update of a matrix (Hu et al. 2021): beside y = W x it adds scale * B (A x). Empty
 // where an adapter leaves the matrix as it is.
 struct LowRank {
-  Matrix a;         // [rank, cols] f32
-  Matrix b;         // [rows, rank] f32
+  Matrix a;         // [rank, cols]
+  Matrix b;         // [rows, rank]
   float scale = 1;  // alpha / rank, or 1 where the file states no alpha
 
   bool empty() const { return a.empty(); }
@@ -28,8 +28,8 @@ enum class LoraTarget : std::uint8_t { q, k, v, o, gate, up, down, head };
 inline constexpr std::size_t kLayerTargets = 7;
 
 // A LoRA adapter, read from a GGUF file as llama.cpp's converter of PEFT adapters writes them, and
-// checked against the decoder that it is for. Holds its matrices as f32; the decoder's weights stay
-// as they are. Immutable.
+// checked against the decoder that it is for. Its matrices are used in place, as the decoder's are,
+// which stay as they are. Immutable.
 //
 // The file has general.type "adapter", adapter.type "lora", the decoder's general.architecture,
 // adapter.lora.alpha, and for each updated tensor NAME a pair NAME.lora_a, [cols, rank], and
@@ -39,13 +39,13 @@ inline constexpr std::size_t kLayerTargets = 7;
 class LoraAdapter {
  public:
   // Throws Error(invalid_file) or Error(unsupported) naming the tensor or key.
-  LoraAdapter(const gguf::File& file, const Decoder& decoder);
+  LoraAdapter(gguf::File file, const Decoder& decoder);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.name(); }
   const std::string& name() const { return name_; }  // general.name, or empty
   float alpha() const { return alpha_; }
   std::uint32_t largest_rank() const { return largest_rank_; }
-  std::uint64_t bytes() const;  // in memory
+  std::uint64_t bytes() const { return file_.bytes(); }
 
   // The update of a layer's matrix; of the head whatever `layer` is.
   const LowRank& update(std::size_t layer, LoraTarget target) const {
@@ -57,14 +57,13 @@ class LoraAdapter {
  private:
   class Reader;
 
-  std::string path_;
+  gguf::File file_;
   std::string name_;
   float alpha_ = 0;
   std::uint32_t largest_rank_ = 0;
   LowRank embedding_;
   LowRank head_;
   std::vector<std::array<LowRank, kLayerTargets>> layers_;
-  std::vector<std::vector<float>> storage_;  // what the matrices view
 };
 
 }  // namespace edgerunner

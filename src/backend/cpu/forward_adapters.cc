@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "backend/cpu/forward_pass.h"
+#include "tensor/dequantize.h"
 
-// LoRA adapters: for the rows that have any, scale * B (A x) is added to what the weights gave. A x
-// and B are f32 whatever the precision: they are small beside the weights.
+// LoRA adapters: for the rows that have any, scale * B (A x) is added to what the weights gave.
+// Their products are those of `exact` whatever the precision: they are small beside the weights.
 
 namespace edgerunner::cpu {
 namespace {
@@ -68,9 +69,13 @@ void ForwardPass::adapt_down(std::size_t layer, const PlanAdapted& rows, const U
     const LowRank& change = use.adapter->update(layer, update.target);
     const std::uint32_t width = adapter_floats(use.adapter->largest_rank());
     if (!change.empty()) {
-      Product p = product(change.a, {}, low, Epilogue::store);
+      Product p;
+      p.weights = &change.a;
+      p.x = {ActivationFormat::f32, rows.rows, change.a.cols,
+             space_.operand.format[static_cast<std::size_t>(ActivationFormat::f32)],
+             prepared_row_bytes(ActivationFormat::f32, change.a.cols)};
       p.x.data += rows.row * p.x.row_stride;
-      p.x.rows = rows.rows;
+      p.out = low;
       p.out_stride = stride;
       context_.kernels.multiply(p, 0, change.rank(), own_.multiply);
       const float scale = change.scale * use.scale;
@@ -106,20 +111,28 @@ void ForwardPass::adapt_up(std::size_t layer, const PlanAdapted& rows, const Upd
   }
 }
 
-void ForwardPass::adapt_embedding(const AdapterSet& set, TokenId token, float* row) {
+// A token's row of A is an operand of B.
+void ForwardPass::adapt_embedding(const AdapterSet& set, TokenId token, std::uint32_t row) {
+  float* low = space_.low + std::size_t{row} * kMostUpdates * context_.adapter_floats;
   for (const AdapterSet::Use& use : set.uses) {
     const LowRank& change = use.adapter->embedding();
     if (change.empty()) continue;
-    const std::size_t rank = change.a.cols;
-    const auto* a = reinterpret_cast<const float*>(change.a.data.data()) +
-                    static_cast<std::size_t>(token) * rank;
-    const auto* b = reinterpret_cast<const float*>(change.b.data.data());
+    const std::uint32_t rank = change.a.cols;
+    const std::size_t stride = row_bytes(change.a.type, rank);
+    dequantize(change.a.type,
+               change.a.data.subspan(static_cast<std::size_t>(token) * stride, stride),
+               {low, rank});
     const float scale = change.scale * use.scale;
-    for (std::uint32_t i = 0; i < spec_.dim; ++i) {
-      float sum = 0;
-      for (std::size_t k = 0; k < rank; ++k) sum += b[i * rank + k] * a[k];
-      row[i] += scale * sum;
-    }
+    for (std::uint32_t i = 0; i < rank; ++i) low[i] *= scale;
+    std::fill(low + rank, low + adapter_floats(rank), 0.0F);
+    Product p;
+    p.weights = &change.b;
+    p.x = {ActivationFormat::f32, 1, rank, reinterpret_cast<const std::byte*>(low),
+           adapter_floats(rank) * sizeof(float)};
+    p.out = space_.x + std::size_t{row} * spec_.dim;
+    p.out_stride = spec_.dim;
+    p.epilogue = Epilogue::add;
+    context_.kernels.multiply(p, 0, spec_.dim, own_.multiply);
   }
 }
 

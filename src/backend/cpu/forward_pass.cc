@@ -57,7 +57,7 @@ void ForwardPass::embed() {
     const std::span<float> row(space_.x + std::size_t{i} * spec_.dim, spec_.dim);
     dequantize(table.type, table.data.subspan(token * stride, stride), row);
     if (!rows_->sets.empty() && rows_->sets[i] != nullptr) {
-      adapt_embedding(*rows_->sets[i], context_.batch.tokens[i], row.data());
+      adapt_embedding(*rows_->sets[i], context_.batch.tokens[i], i);
     }
     if (spec_.embedding_scale == 1) return;
     for (float& value : row) value *= spec_.embedding_scale;

@@ -137,7 +137,7 @@ class ForwardPass {
                   std::uint32_t index);
   void adapt_up(std::size_t layer, const PlanAdapted& rows, const Update& update,
                 std::uint32_t index, std::uint32_t begin);
-  void adapt_embedding(const AdapterSet& set, TokenId token, float* row);
+  void adapt_embedding(const AdapterSet& set, TokenId token, std::uint32_t row);
 
   // The operand of `readers`' products; `operation` is what its time counts for.
   Preparation preparation(const float* rows, std::uint32_t cols,

@@ -140,6 +140,11 @@ TEST(Adapters, RowsHaveTheBitsThatTheyHaveAlone) {
           EXPECT_EQ(run(*executor, fixture, {sets[i]}, 64)[0], together[i]) << "alone";
         }
         EXPECT_NE(together[0], together[1]);
+        // More rows of the same adapters than go through them at a time.
+        for (const std::vector<float>& same :
+             run(*executor, fixture, {first, first, first, first}, 64)) {
+          EXPECT_EQ(same, together[0]);
+        }
         const std::uint32_t vocab = fixture.decoder.spec.vocab_size;
         const Logits ends = run(*executor, fixture, sets, 64, true);
         for (std::size_t i = 0; i < sets.size(); ++i) {

@@ -16,7 +16,7 @@ constexpr std::uint32_t kUnitsPerThread = 8;
 constexpr std::uint32_t kLeastRecords = 128;
 
 // Rows that go through an adapter at a time: enough for its matrices to be unpacked seldom.
-constexpr std::uint32_t kAdaptedRows = 32;
+constexpr std::uint32_t kAdaptedRows = 64;
 
 constexpr std::uint32_t kSplitTokens = kSplitPages * kPageTokens;
 

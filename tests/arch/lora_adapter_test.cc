@@ -129,7 +129,7 @@ TEST_F(LoraAdapterTest, RefusesFilesOfOtherKinds) {
 TEST_F(LoraAdapterTest, NamesTheTensorThatItRefuses) {
   const std::string a = "blk.1.attn_q.weight.lora_a";
   const std::string b = "blk.1.attn_q.weight.lora_b";
-  const auto shaped = [](const std::string& name, std::vector<std::uint64_t> shape) {
+  const auto shaped = [](const std::string& name, const std::vector<std::uint64_t>& shape) {
     return [name, shape](AdapterSpec& spec) { spec.tensors[name].shape = shape; };
   };
   expect_refusal(ErrorCode::invalid_file, "'" + a + "' should have shape [32, 4]",

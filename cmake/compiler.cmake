@@ -8,6 +8,14 @@ if(EDGERUNNER_WERROR)
 endif()
 # a*b+c must mean the same in every translation unit: fused only where the source says so.
 target_compile_options(edgerunner_flags INTERFACE -ffp-contract=off)
+
+# edgerunner_compile_alone(TARGET FILES...): where CMAKE_UNITY_BUILD compiles the sources of a folder
+# together, not these: names that are theirs alone meet those of their neighbours.
+function(edgerunner_compile_alone target)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target}
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 if(EDGERUNNER_SANITIZE)
   add_compile_options(-fsanitize=${EDGERUNNER_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)

@@ -38,13 +38,21 @@ def arguments_of(entry):
     return tuple(kept)
 
 
+def sources_of(entry):
+    """The sources that a compile command is for: several where CMAKE_UNITY_BUILD is on."""
+    file = pathlib.Path(entry["file"])
+    if file.name.startswith("unity_"):
+        return [pathlib.Path(name) for name in re.findall('#include "(.+)"', file.read_text())]
+    return [file]
+
+
 def groups_of(build, root):
     """Sources of one folder that are compiled alike, at most TOGETHER at a time."""
     alike = collections.defaultdict(list)
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        source = pathlib.Path(entry["file"])
-        if source.suffix == ".cc" and source.is_relative_to(root / "src"):
-            alike[source.parent, arguments_of(entry)].append(source)
+        for source in sources_of(entry):
+            if source.suffix == ".cc" and source.is_relative_to(root / "src"):
+                alike[source.parent, arguments_of(entry)].append(source)
     for (_, arguments), sources in sorted(alike.items()):
         sources = sorted(set(sources))
         for first in range(0, len(sources), TOGETHER):
@@ -58,12 +66,25 @@ def tidy(root, file, arguments):
     return run.returncode, run.stdout
 
 
+def unfit(file, arguments, sources):
+    """Which of the sources that a file includes do not compile in it, as the compiler soon tells."""
+    command = ["clang++", "-fsyntax-only", "-ferror-limit=0", "-Wno-unknown-warning-option",
+               *arguments, str(file)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    named = set(re.findall(r"(?m)^(/.+?):\d+:\d+: (?:fatal )?error:", run.stderr))
+    return [source for source in sources if str(source) in named]
+
+
 def check(root, folder, arguments, sources):
     """The findings in some sources: "" where there are none."""
     file = sources[0]
     if len(sources) > 1:
         file = folder / str(sources[0].relative_to(root)).replace("/", "_")
         file.write_text("".join(f'#include "{source}"\n' for source in sources))
+        apart = unfit(file, arguments, sources)
+        if 0 < len(apart) < len(sources):
+            rest = [source for source in sources if source not in apart]
+            return check(root, folder, arguments, rest) + check(root, folder, arguments, apart)
     status, output = tidy(root, file, arguments)
     if status == 0 or len(sources) == 1:
         return output if status != 0 else ""

@@ -10,7 +10,7 @@ declare -A packages=(
            nlohmann-json3-dev libcli11-dev libedit-dev libboost-dev
            libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev"
   # What CI checks with: sanitizers and libFuzzer come with clang.
-  [check]="clang clang-format clang-tidy libclang-rt-dev"
+  [check]="clang clang-format clang-tidy libclang-rt-dev git python3"
   # The cross build for arm64, and the emulators that run its tests and those of a smaller x86-64.
   [arm64]="g++-aarch64-linux-gnu qemu-user-static libfmt-dev:arm64 libpcre2-dev:arm64
            libutf8proc-dev:arm64 libedit-dev:arm64 libcurl4-openssl-dev:arm64
@@ -30,10 +30,10 @@ is_installed() {
     grep -qxE "(all|$architecture) installed"
 }
 
-# A Python with pip that is already on the path serves as well as Debian's.
+# A git, or a Python with pip, that is already on the path serves as well as Debian's.
 is_satisfied() {
   case "$1" in
-    python3) command -v python3 >/dev/null ;;
+    git | python3) command -v "$1" >/dev/null ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     python3-venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     python3-dev)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every check that CI runs: all tests (release), format,
-# guards, clang-tidy, tests under sanitizers, the quickstart, and the Python package. Says how long
-# each took. What failed stands by name before the last line, "N passed, N failed, N skipped"; the exit
-# status is 0 when nothing did.
+# Installs what is missing, and stops where that can't be done; builds, and runs every check that CI
+# runs: all tests (release), format, guards, clang-tidy, tests under sanitizers, the quickstart, and
+# the Python package. Says how long each took. What failed stands by name before the last line,
+# "N passed, N failed, N skipped"; the exit status is 0 when nothing did.
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -32,6 +32,13 @@ check() {
     echo "== $name failed"
   fi
   echo "== $name: $((SECONDS - start)) s"
+}
+
+finish() {
+  local failure
+  for failure in "${failures[@]}"; do echo "failed: $failure"; done
+  echo "$passed passed, $failed failed, $skipped skipped"
+  exit $((failed > 0))
 }
 
 # run_tests PRESET ARGUMENTS...: the tests of a build, counted one by one from ctest's report.
@@ -83,10 +90,17 @@ check_arm64_objects() {
 # labels PROGRAMS...: the expression of ctest for the tests of these programs.
 labels() { local IFS='|' && echo "^($*)\$"; }
 
-build() {  # build PRESET TARGETS...
-  local preset=$1
+# build PRESET TARGETS...: the sources of a folder together, since most of a compiler's time
+# goes into the headers that they share. Where names of two meet, each by itself.
+build() {
+  local preset=$1 together
   shift
-  cmake --preset "$preset" >/dev/null && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}
+  for together in ON OFF; do
+    cmake --preset "$preset" -DCMAKE_UNITY_BUILD=$together >/dev/null || return
+    if cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}; then return 0; fi
+    [[ $together == OFF ]] || echo "== $preset: once more, each source by itself"
+  done
+  return 1
 }
 
 sources() { git ls-files -z -- '*.h' '*.c' '*.cc'; }
@@ -115,6 +129,7 @@ sanitized=(base_test tensor_test gguf_test tokenizer_test runtime_test)
 emulated=(base_test tensor_test kernels_test cpu_executor_test reference_test model_test)
 
 check "dependencies" scripts/install_dependencies.sh build check arm64
+[[ $failed -eq 0 ]] || finish
 check "build (release)" build release
 run_tests release
 check "tests (Haswell)" test_on_haswell
@@ -146,6 +161,4 @@ else
   skipped=$((skipped + 1))
 fi
 
-for failure in "${failures[@]}"; do echo "failed: $failure"; done
-echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed -eq 0 ]]
+finish

@@ -16,6 +16,16 @@ function(edgerunner_compile_alone target)
                               PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
+# The same for the files of EDGERUNNER_COMPILE_ALONE, in the targets of a folder and below it.
+function(edgerunner_compile_listed_alone folder)
+  set_source_files_properties(${EDGERUNNER_COMPILE_ALONE} DIRECTORY ${folder}
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(below IN LISTS folders)
+    edgerunner_compile_listed_alone(${below})
+  endforeach()
+endfunction()
+
 if(EDGERUNNER_SANITIZE)
   add_compile_options(-fsanitize=${EDGERUNNER_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)

@@ -90,16 +90,28 @@ check_arm64_objects() {
 # labels PROGRAMS...: the expression of ctest for the tests of these programs.
 labels() { local IFS='|' && echo "^($*)\$"; }
 
-# build PRESET TARGETS...: the sources of a folder together, since most of a compiler's time
-# goes into the headers that they share. Where names of two meet, each by itself.
+# build PRESET TARGETS...: the sources of a folder together, since most of a compiler's time goes into
+# the headers that they share; each by itself that doesn't compile so, as where names of two meet.
 build() {
-  local preset=$1 together
+  local preset=$1 alone="" file log again
   shift
-  for together in ON OFF; do
-    cmake --preset "$preset" -DCMAKE_UNITY_BUILD=$together >/dev/null || return
-    if cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"}; then return 0; fi
-    [[ $together == OFF ]] || echo "== $preset: once more, each source by itself"
+  log=$(mktemp)
+  while true; do
+    cmake --preset "$preset" -DCMAKE_UNITY_BUILD=ON "-DEDGERUNNER_COMPILE_ALONE=${alone#;}" >/dev/null ||
+      break
+    if cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"} -- -k 0 2>&1 | tee "$log"; then
+      rm "$log"
+      return 0
+    fi
+    again=""
+    while IFS= read -r file; do
+      [[ ";$alone;" == *";$file;"* ]] || again+=";$file"
+    done < <(grep -oP '^/[^:]+\.cc?(?=:\d+:\d+: (fatal )?error)' "$log" | sort -u)
+    [[ -n $again ]] || break
+    alone+=$again
+    echo "== $preset: once more, each of these by itself: ${again//;/ }"
   done
+  rm "$log"
   return 1
 }
 

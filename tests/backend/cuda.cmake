@@ -20,5 +20,6 @@ if(EDGERUNNER_CUDA_ENABLED)
     cuda/cuda_small_test.cc
     $<TARGET_OBJECTS:cuda_test_kernels>
     ../support/model_fixture.cc)
+  edgerunner_compile_alone(cuda_test cuda/cuda_sampling_test.cc)
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 endif()

@@ -7,6 +7,7 @@ edgerunner_test(cpu_executor_test
   cpu/hidden_states_test.cc
   cpu/vector_kernels_test.cc
   ../support/model_fixture.cc)
+edgerunner_compile_alone(cpu_executor_test cpu/allocation_count.cc)
 edgerunner_test(adapters_test
   adapters_test.cc
   ../support/lora_fixture.cc)

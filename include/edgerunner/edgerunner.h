@@ -189,12 +189,12 @@ typedef struct edgerunner_logit_bias {
   float bias; /* added to its logit; -INFINITY bans it */
 } edgerunner_logit_bias;
 
-/* How tokens are chosen, and when a generation ends. The defaults: greedy, until the model ends. */
 typedef struct edgerunner_adapter_scale {
   uint32_t id; /* its place among edgerunner_model_options.adapters */
   float scale;
 } edgerunner_adapter_scale;
 
+/* How tokens are chosen, and when a generation ends. The defaults: greedy, until the model ends. */
 typedef struct edgerunner_generate_options {
   size_t size;
   uint32_t max_tokens;     /* 0: as many as the model and the context allow */

@@ -24,6 +24,9 @@ class GenerateOptions:
     grammar: str
     circular_context: bool
     keep_tokens: int
+    draft_tokens: int
+    def choose_adapters(self, adapters: Sequence[tuple[int, float]] | None) -> None: ...
+    def speculate(self, name: str, /) -> None: ...
     def __init__(self) -> None: ...
 
 class Generation:
@@ -51,6 +54,10 @@ class Model:
         max_sequences: int,
         cache_tokens: int,
         memory_limit: int,
+        adapters: Sequence[tuple[str, float]],
+        speculate: str,
+        draft: str,
+        draft_tokens: int,
         progress: Callable[[float], object] | None,
     ) -> None: ...
     def info(self) -> dict[str, Any]: ...

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ._options import GenerateOptions, to_core
 if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
+
+
+_Path: TypeAlias = "str | os.PathLike[str]"
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Model:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: _Path,
         *,
         backend: Literal["cpu", "cuda", "reference"] = "cpu",
         precision: Literal["fast", "exact"] = "fast",
@@ -70,6 +73,10 @@ class Model:
         max_sequences: int = 8,
         cache_tokens: int = 0,
         memory_limit: int = 0,
+        adapters: Sequence[_Path | tuple[_Path, float]] = (),
+        speculate: Literal["off", "lookup", "on_request"] = "off",
+        draft: _Path | None = None,
+        draft_tokens: int = 16,
         progress: Callable[[float], object] | None = None,
     ) -> None:
         """Loads a GGUF file.
@@ -85,6 +92,12 @@ class Model:
             max_sequences: Generations that run at once; more wait their turn.
             cache_tokens: Of the KV cache, at least one context; 0: as is useful.
             memory_limit: In bytes; 0: what the system has available.
+            adapters: LoRA adapters in GGUF, each with the scale that it has where a generation chooses
+                none, 1 if not given. They are numbered from 0.
+            speculate: ``"lookup"``: tokens are guessed ahead from the text itself; the text stays the
+                same, and comes faster where it repeats. ``"on_request"``: where a generation asks.
+            draft: Or a smaller model of the same vocabulary guesses them.
+            draft_tokens: The most that are guessed at once.
             progress: Called while loading with a fraction from 0 to 1; what it raises ends loading.
 
         Raises:
@@ -101,6 +114,10 @@ class Model:
             max_sequences=max_sequences,
             cache_tokens=cache_tokens,
             memory_limit=memory_limit,
+            adapters=[_adapter(adapter) for adapter in adapters],
+            speculate=speculate,
+            draft="" if draft is None else os.fspath(draft),
+            draft_tokens=draft_tokens,
             progress=progress,
         )
         self._info = ModelInfo(**self._core.info())
@@ -211,6 +228,11 @@ class Model:
     def close(self) -> None:
         """Cancels what still runs and frees the model. Using it later is a ValueError."""
         self._core.close()
+
+
+def _adapter(adapter: _Path | tuple[_Path, float]) -> tuple[str, float]:
+    path, scale = adapter if isinstance(adapter, tuple) else (adapter, 1.0)
+    return os.fspath(path), float(scale)
 
 
 def _ids(ids: Sequence[Any]) -> list[int]:

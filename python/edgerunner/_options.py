@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from . import _core
 
@@ -51,6 +51,14 @@ class GenerateOptions(TypedDict, total=False):
     """Where the context is full, its oldest half is dropped, and it goes on."""
     keep_tokens: int
     """The tokens that a circular context never drops, from the first on."""
+    adapters: Mapping[int, float]
+    """The scales of the LoRA adapters that apply, by their place among the model's; those not listed
+    don't. Without it all do, as they were loaded."""
+    speculate: Literal["off", "lookup"]
+    """Whether tokens are guessed ahead from the text itself; as loaded without it. ``"lookup"`` needs a
+    model that was loaded to guess, be it on request. The text stays the same."""
+    draft_tokens: int
+    """The most tokens guessed at once; 0: as loaded."""
 
 
 def to_core(options: GenerateOptions) -> _core.GenerateOptions:
@@ -58,7 +66,12 @@ def to_core(options: GenerateOptions) -> _core.GenerateOptions:
     for name, value in options.items():
         if name not in GenerateOptions.__annotations__:
             raise TypeError(f"unexpected option {name!r}; see edgerunner.GenerateOptions")
-        setattr(result, name, _convert(name, value))
+        if name == "adapters":
+            result.choose_adapters([(int(place), float(scale)) for place, scale in value.items()])
+        elif name == "speculate":
+            result.speculate(value)
+        else:
+            setattr(result, name, _convert(name, value))
     return result
 
 

@@ -1,8 +1,10 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "edgerunner/error.h"
 #include "edgerunner/generation.h"
 
 namespace nb = nanobind;
@@ -19,6 +21,24 @@ void bind_sampling(nb::class_<GenerateOptions>& options, const char* name) {
       [](GenerateOptions& self, Value value) { self.sampling.*Member = std::move(value); });
 }
 
+// Ids of adapters with their scales.
+using Adapters = std::optional<std::vector<std::pair<std::uint32_t, float>>>;
+
+void set_adapters(GenerateOptions& self, const Adapters& wanted) {
+  self.adapters.reset();
+  if (!wanted) return;
+  std::vector<AdapterScale>& adapters = self.adapters.emplace();
+  for (const auto& [id, scale] : *wanted) adapters.push_back({.id = id, .scale = scale});
+}
+
+void set_guessing(GenerateOptions& self, const std::string& name) {
+  if (name != "off" && name != "lookup") {
+    throw Error(ErrorCode::invalid_argument,
+                "speculate is '" + name + "'; it must be one of off, lookup");
+  }
+  self.guessing = name == "off" ? Guessing::off : Guessing::lookup;
+}
+
 }  // namespace
 
 void bind_generate_options(nb::module_& module) {
@@ -31,7 +51,10 @@ void bind_generate_options(nb::module_& module) {
       .def_rw("json_schema", &GenerateOptions::json_schema)
       .def_rw("grammar", &GenerateOptions::grammar)
       .def_rw("circular_context", &GenerateOptions::circular_context)
-      .def_rw("keep_tokens", &GenerateOptions::keep_tokens);
+      .def_rw("keep_tokens", &GenerateOptions::keep_tokens)
+      .def_rw("draft_tokens", &GenerateOptions::draft_tokens)
+      .def("choose_adapters", &set_adapters, nb::arg("adapters").none())
+      .def("speculate", &set_guessing);
   bind_sampling<&SamplingOptions::temperature>(options, "temperature");
   bind_sampling<&SamplingOptions::top_k>(options, "top_k");
   bind_sampling<&SamplingOptions::top_p>(options, "top_p");

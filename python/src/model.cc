@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -50,6 +51,14 @@ Pooling to_pooling(const std::string& name) {
   if (name == "mean") return Pooling::mean;
   if (name == "last") return Pooling::last;
   refuse("pooling", name, "mean, last");
+}
+
+SpeculationOptions to_speculation(const std::string& name) {
+  SpeculationOptions options;
+  options.lookup = name == "lookup";
+  options.on_request = name == "on_request";
+  if (!options.enabled() && name != "off") refuse("speculate", name, "off, lookup, on_request");
+  return options;
 }
 
 // Loading is interrupted between its steps.
@@ -212,7 +221,10 @@ void bind_model(nb::module_& module) {
           [](PythonModel* self, const std::string& path, const std::string& backend,
              const std::string& precision, const std::optional<std::string>& kv, int threads,
              std::uint32_t context, std::uint32_t prefill_chunk, std::uint32_t max_sequences,
-             std::uint32_t cache_tokens, std::uint64_t memory_limit, nb::object progress) {
+             std::uint32_t cache_tokens, std::uint64_t memory_limit,
+             const std::vector<std::pair<std::string, float>>& adapters,
+             const std::string& speculate, const std::string& draft, std::uint32_t draft_tokens,
+             nb::object progress) {
             ModelOptions options;
             options.backend = to_backend(backend);
             options.precision = to_precision(precision);
@@ -223,11 +235,18 @@ void bind_model(nb::module_& module) {
             options.max_sequences = max_sequences;
             options.cache_tokens = cache_tokens;
             options.memory_limit = memory_limit;
+            for (const auto& [file, scale] : adapters) {
+              options.adapters.push_back({.path = file, .scale = scale});
+            }
+            options.speculation = to_speculation(speculate);
+            options.speculation.draft_model = draft;
+            options.speculation.draft_tokens = draft_tokens;
             new (self) PythonModel(path, std::move(options), std::move(progress));
           },
           nb::arg("path"), nb::kw_only(), nb::arg("backend"), nb::arg("precision"),
           nb::arg("kv").none(), nb::arg("threads"), nb::arg("context"), nb::arg("prefill_chunk"),
           nb::arg("max_sequences"), nb::arg("cache_tokens"), nb::arg("memory_limit"),
+          nb::arg("adapters"), nb::arg("speculate"), nb::arg("draft"), nb::arg("draft_tokens"),
           nb::arg("progress").none())
       .def("info", &PythonModel::info)
       .def("tokenize", &PythonModel::tokenize)

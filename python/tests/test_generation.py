@@ -35,6 +35,24 @@ def test_draws_the_same_for_the_same_seed(tiny: edgerunner.Model) -> None:
     assert draw(1) != draw(2)
 
 
+def test_guesses_ahead_without_changing_the_text(tiny_path: Path) -> None:
+    with edgerunner.Model(tiny_path) as model:
+        plain = model.generate("the end", max_tokens=60, ignore_eos=True).summary().ids
+        with pytest.raises(edgerunner.Error, match="guess"):
+            model.generate("the end", speculate="lookup").read()
+    choices: list[edgerunner.GenerateOptions] = [
+        {},
+        {"speculate": "off"},
+        {"speculate": "lookup", "draft_tokens": 2},
+    ]
+    with edgerunner.Model(tiny_path, speculate="on_request", draft_tokens=8) as model:
+        for options in choices:
+            again = model.generate("the end", max_tokens=60, ignore_eos=True, **options)
+            assert again.summary().ids == plain
+        with pytest.raises(edgerunner.Error, match="speculate is 'often'"):
+            model.generate("the end", speculate="often")  # type: ignore[arg-type]
+
+
 def test_takes_every_option(tiny: edgerunner.Model) -> None:
     options: edgerunner.GenerateOptions = {
         "max_tokens": 8,

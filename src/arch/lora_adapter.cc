@@ -1,7 +1,6 @@
 #include "arch/lora_adapter.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,17 +9,13 @@
 #include <utility>
 
 #include "edgerunner/error.h"
+#include "gguf/layout.h"
 
 namespace edgerunner {
 namespace {
 
 // Adapters have ranks of 4 to 256; the bound keeps a file from asking for scratch without end.
 constexpr std::uint64_t kMaxRank = 4096;
-
-std::string shape_of(const gguf::Tensor& tensor) {
-  return fmt::format("[{}]",
-                     fmt::join(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, ", "));
-}
 
 }  // namespace
 
@@ -165,7 +160,7 @@ class LoraAdapter::Reader {
         tensor, ErrorCode::invalid_file,
         fmt::format("should have shape [{}, {}], but has {}; give the model that the adapter was "
                     "trained on",
-                    first, second, shape_of(tensor)));
+                    first, second, gguf::shape_text(gguf::shape_of(tensor))));
   }
 
   void require_supported(const gguf::Tensor& tensor) const {

@@ -1,26 +1,21 @@
 #include "arch/tensor_reader.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <limits>
 
 #include "edgerunner/error.h"
+#include "gguf/layout.h"
 #include "tensor/dequantize.h"
 
 namespace edgerunner {
 namespace {
 
-std::string shape_of(const gguf::Tensor& tensor) {
-  return fmt::format("[{}]",
-                     fmt::join(tensor.shape.begin(), tensor.shape.begin() + tensor.rank, ", "));
-}
-
 [[noreturn]] void wrong_shape(const gguf::File& file, const gguf::Tensor& tensor,
                               const std::string& wanted) {
   throw Error(ErrorCode::invalid_file,
               fmt::format("{}: tensor '{}' should have shape {}, but has {}", file.name(),
-                          tensor.name, wanted, shape_of(tensor)));
+                          tensor.name, wanted, gguf::shape_text(gguf::shape_of(tensor))));
 }
 
 void require_supported(const gguf::File& file, const gguf::Tensor& tensor) {

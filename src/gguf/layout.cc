@@ -21,6 +21,10 @@ std::optional<std::uint64_t> tensor_bytes(ElementType type, std::span<const std:
   return checked_multiply(*elements / traits(type).block_length, traits(type).block_bytes);
 }
 
+std::span<const std::uint64_t> shape_of(const Tensor& tensor) {
+  return std::span(tensor.shape).first(tensor.rank);
+}
+
 std::string shape_text(std::span<const std::uint64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", "));
 }

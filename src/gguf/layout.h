@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "gguf/file.h"
 #include "tensor/element_type.h"
 
 namespace edgerunner::gguf {
@@ -32,6 +33,9 @@ bool is_alignment(std::uint64_t value);
 // Bytes of a tensor whose first dimension is a multiple of the type's block length; nullopt where
 // they don't fit 64 bits.
 std::optional<std::uint64_t> tensor_bytes(ElementType type, std::span<const std::uint64_t> shape);
+
+// The dimensions that it has.
+std::span<const std::uint64_t> shape_of(const Tensor& tensor);
 
 // For messages: "[32, 4]".
 std::string shape_text(std::span<const std::uint64_t> shape);

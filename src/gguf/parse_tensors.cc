@@ -47,10 +47,6 @@ ElementType read_element_type(ByteReader& reader, const Tensor& tensor) {
   return found->type;
 }
 
-std::span<const std::uint64_t> shape_of(const Tensor& tensor) {
-  return std::span(tensor.shape).first(tensor.rank);
-}
-
 // The bytes that the shape and the element type ask for.
 std::uint64_t checked_bytes(std::string_view file, const Tensor& tensor) {
   const ElementTypeTraits& type = traits(tensor.type);

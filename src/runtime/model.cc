@@ -62,9 +62,9 @@ Generation Model::generate(std::span<const TokenId> prompt, const GenerateOption
                            std::stop_token stop) {
   const GenerationLimits limits{.vocab_size = state_->info.vocab_size,
                                 .context = state_->info.context,
-                                 .draft_tokens = state_->info.draft_tokens,
-                                 .trie = &state_->trie,
-                                 .adapters = &state_->adapters};
+                                .draft_tokens = state_->info.draft_tokens,
+                                .trie = &state_->trie,
+                                .adapters = &state_->adapters};
   auto outcome = std::make_shared<Generation::State>();
   state_->scheduler->submit(std::make_shared<GenerationTask>(
       state_->tokenizer.get(), limits, prompt, options, outcome, std::move(stop)));

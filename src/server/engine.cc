@@ -68,9 +68,9 @@ void Engine::submit(std::span<const TokenId> prompt, const GenerateOptions& opti
   }
   const GenerationLimits limits{.vocab_size = state.info.vocab_size,
                                 .context = state.info.context,
-                                 .draft_tokens = state.info.draft_tokens,
-                                 .trie = &state.trie,
-                                 .adapters = &state.adapters};
+                                .draft_tokens = state.info.draft_tokens,
+                                .trie = &state.trie,
+                                .adapters = &state.adapters};
   state.scheduler->submit(
       std::make_shared<GenerationTask>(state.tokenizer.get(), limits, prompt, options,
                                        std::move(sink), std::stop_token(), std::move(constraint)));

@@ -93,11 +93,13 @@ class FloatRows {
              (row_end - row_begin < kRows ? row_end - row_begin : kRows) * product_.row_bytes);
     for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
       const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
-      if (rows <= kLanes) {
-        run_panels<1>(row, rows);
-      } else {
-        run_panels<static_cast<int>(kRows / kLanes)>(row, rows);
+      if constexpr (kMostPanels == 2) {
+        if (rows > kLanes) {
+          run_panels<2>(row, rows);
+          continue;
+        }
       }
+      run_panels<1>(row, rows);
     }
   }
 
@@ -106,7 +108,8 @@ class FloatRows {
   static constexpr std::uint32_t kWords = square_words(kWeights);
   // Two panels in turn, so that the sums of one are not waited for while the other's are under way,
   // where both leave registers for a square.
-  static constexpr std::uint32_t kRows = (kTokens <= 2 ? 2 : 1) * kLanes;
+  static constexpr std::uint32_t kMostPanels = kTokens <= 2 ? 2 : 1;
+  static constexpr std::uint32_t kRows = kMostPanels * kLanes;
 
   static void prefetch(const std::uint8_t* begin, std::size_t size) {
     for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(begin + line, 0, 2);
@@ -185,8 +188,6 @@ bool multiply_float_rows(const RawProduct& product, std::uint32_t row_begin, std
       return run(FloatRows<kWeights, 2>(product, scratch.sums));
     case 3:
       return run(FloatRows<kWeights, 3>(product, scratch.sums));
-    case 4:
-      return run(FloatRows<kWeights, 4>(product, scratch.sums));
     default:
       return false;
   }

@@ -63,7 +63,8 @@ class GenerateOptions(TypedDict, total=False):
 
 def to_core(options: GenerateOptions) -> _core.GenerateOptions:
     result = _core.GenerateOptions()
-    for name, value in options.items():
+    for name, given in options.items():
+        value: Any = given
         if name not in GenerateOptions.__annotations__:
             raise TypeError(f"unexpected option {name!r}; see edgerunner.GenerateOptions")
         if name == "adapters":

@@ -4,31 +4,17 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
 #include <utility>
 
+#include "base/huge_pages.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view verb, int error) {
   throw Error(ErrorCode::io, fmt::format("can't {} '{}': {}", verb, path.string(),
@@ -45,10 +31,10 @@ void advise(std::span<const std::byte> bytes, int advice) {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a named pipe that has no writer must not wait for one.
-  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.get() < 0) fail(path, "open", errno);
+  descriptor_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor_.get() < 0) fail(path, "open", errno);
   struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) fail(path, "read the size of", errno);
+  if (::fstat(descriptor_.get(), &status) != 0) fail(path, "read the size of", errno);
   if (S_ISDIR(status.st_mode)) {
     throw Error(ErrorCode::io,
                 fmt::format("'{}' is a directory; give the path of a file in it", path.string()));
@@ -60,14 +46,16 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_.get(), 0);
   if (address == MAP_FAILED) fail(path, "map", errno);
   bytes_ = {static_cast<const std::byte*>(address), size};
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)), bytes_(std::exchange(other.bytes_, {})) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  descriptor_ = std::move(other.descriptor_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
@@ -76,7 +64,10 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::will_need() const { advise(bytes_, MADV_WILLNEED); }
+void MappedFile::will_need() const {
+  prefer_huge_pages(descriptor_.get(), bytes_);
+  advise(bytes_, MADV_WILLNEED);
+}
 void MappedFile::dont_need() const { advise(bytes_, MADV_DONTNEED); }
 
 }  // namespace edgerunner

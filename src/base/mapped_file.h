@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <span>
 
+#include "base/descriptor.h"
+
 namespace edgerunner {
 
 // A file mapped read-only into memory for as long as the object lives. An empty file has no bytes.
@@ -21,12 +23,14 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Advice to the system, without effect on the contents: read the file ahead; drop its pages,
-  // which come back from the file when they are next read.
+  // Advice to the system, without effect on the contents: read the file ahead, into huge pages
+  // where it has them (huge_pages.h); drop its pages, which come back from the file when they are
+  // next read.
   void will_need() const;
   void dont_need() const;
 
  private:
+  Descriptor descriptor_;
   std::span<const std::byte> bytes_;
 };
 

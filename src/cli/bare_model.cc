@@ -30,6 +30,7 @@ BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.optio
   if (arguments.shape.empty()) {
     file_ = gguf::File::open(arguments.path);
     decoder_ = read_decoder(*file_);
+    file_->will_need();
   } else {
     if (!options_.adapters.empty()) {
       throw UsageError("--lora changes a model's file; give MODEL in place of --shape");

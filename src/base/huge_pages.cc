@@ -14,18 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/advise.h"
+
 namespace edgerunner {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLeast = 16 * kHugePage;  // smaller files are read from the caches mostly
+constexpr std::size_t kLeast = 16 * kHugePage;  // the processor's caches hold much of smaller ones
 constexpr std::size_t kPiece = 8 * kHugePage;   // read again at once
 constexpr double kLeastBytesPerSecond = 1e9;
-
-bool advise(std::span<const std::byte> bytes, int advice) {
-  // madvise takes a mutable pointer but writes nothing.
-  return ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), advice) == 0;
-}
 
 bool is_cached(std::span<const std::byte> mapping) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/advise.h"
 #include "base/huge_pages.h"
 #include "edgerunner/error.h"
 
@@ -19,12 +20,6 @@ namespace {
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view verb, int error) {
   throw Error(ErrorCode::io, fmt::format("can't {} '{}': {}", verb, path.string(),
                                          std::generic_category().message(error)));
-}
-
-void advise(std::span<const std::byte> bytes, int advice) {
-  if (bytes.empty()) return;
-  // madvise takes a mutable pointer but writes nothing; a refusal costs speed alone.
-  (void)::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), advice);
 }
 
 }  // namespace

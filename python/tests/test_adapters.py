@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
-
 import edgerunner
 import numpy as np
 import pytest
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 FOLDER = Path(__file__).parents[2] / "tests" / "fixtures" / "lora"
 MODEL = FOLDER / "llama.gguf"
@@ -28,17 +23,19 @@ def test_apply_as_in_peft() -> None:
 
 
 def test_are_chosen_by_generations() -> None:
-    def ids(model: edgerunner.Model, **options: Unpack[edgerunner.GenerateOptions]) -> list[int]:
-        generation = model.generate([15, 47, 39], max_tokens=8, ignore_eos=True, **options)
-        return generation.summary().ids
+    def ids(model: edgerunner.Model, adapters: dict[int, float] | None = None) -> list[int]:
+        options: edgerunner.GenerateOptions = {"max_tokens": 8, "ignore_eos": True}
+        if adapters is not None:
+            options["adapters"] = adapters
+        return model.generate([15, 47, 39], **options).summary().ids
 
     with edgerunner.Model(MODEL) as model:
         plain = ids(model)
     with edgerunner.Model(MODEL, adapters=[FOLDER / "llama-a.gguf"]) as model:
-        assert ids(model, adapters={}) == ids(model, adapters={0: 0.0}) == plain
-        assert ids(model) == ids(model, adapters={0: 1.0}) != plain
+        assert ids(model, {}) == ids(model, {0: 0.0}) == plain
+        assert ids(model) == ids(model, {0: 1.0}) != plain
         with pytest.raises(edgerunner.Error, match="no adapter with id 1"):
-            ids(model, adapters={1: 1.0})
+            ids(model, {1: 1.0})
 
 
 def test_of_other_files_are_refused() -> None:

@@ -41,14 +41,13 @@ def test_guesses_ahead_without_changing_the_text(tiny_path: Path) -> None:
         with pytest.raises(edgerunner.Error, match="guess"):
             model.generate("the end", speculate="lookup").read()
     choices: list[edgerunner.GenerateOptions] = [
-        {},
-        {"speculate": "off"},
-        {"speculate": "lookup", "draft_tokens": 2},
+        {"max_tokens": 60, "ignore_eos": True},
+        {"max_tokens": 60, "ignore_eos": True, "speculate": "off"},
+        {"max_tokens": 60, "ignore_eos": True, "speculate": "lookup", "draft_tokens": 2},
     ]
     with edgerunner.Model(tiny_path, speculate="on_request", draft_tokens=8) as model:
         for options in choices:
-            again = model.generate("the end", max_tokens=60, ignore_eos=True, **options)
-            assert again.summary().ids == plain
+            assert model.generate("the end", **options).summary().ids == plain
         with pytest.raises(edgerunner.Error, match="speculate is 'often'"):
             model.generate("the end", speculate="often")  # type: ignore[arg-type]
 

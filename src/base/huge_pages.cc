@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/advise.h"
@@ -84,10 +85,12 @@ void prefer_huge_pages(int descriptor, std::span<const std::byte> mapping) {
   if (!is_cached(mapping)) return;  // what is read from now on comes in huge pages
   if (touch(mapping, mapping) >= mapping.size() / 2) return;
   advise(mapping, MADV_DONTNEED);  // what a process has mapped would not be dropped
+  std::size_t huge = 0;
   for (std::size_t begin = 0; begin < mapping.size(); begin += kPiece) {
     const auto piece = mapping.subspan(begin, std::min(kPiece, mapping.size() - begin));
     if (!read_again(descriptor, begin, piece)) return;
-    if (begin == 0 && touch(mapping, piece) == 0) return;  // no such pages here
+    const std::size_t before = std::exchange(huge, touch(mapping, piece));
+    if (huge < before + piece.size() / 2) return;  // the system has no such pages, or no more
   }
 }
 

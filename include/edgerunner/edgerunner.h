@@ -92,6 +92,15 @@ typedef enum edgerunner_kv {
   EDGERUNNER_KV_Q8 = 3
 } edgerunner_kv;
 
+/* How the coming tokens of a text are guessed ahead and checked together. It changes times alone:
+ * the text stays the same. Nothing is guessed on EDGERUNNER_BACKEND_CUDA. */
+typedef enum edgerunner_guessing {
+  EDGERUNNER_GUESSING_OFF = 0,
+  EDGERUNNER_GUESSING_LOOKUP = 1,     /* from the text itself */
+  EDGERUNNER_GUESSING_ON_REQUEST = 2, /* of a model: where a generation asks for it */
+  EDGERUNNER_GUESSING_AS_LOADED = 3   /* of a generation: as the model was loaded to */
+} edgerunner_guessing;
+
 /* Called while a model loads, on the thread that loads it, with a fraction from 0 to 1. Where it
  * returns false, loading ends with EDGERUNNER_CANCELLED. */
 typedef bool (*edgerunner_progress)(double fraction, void* user);
@@ -118,6 +127,10 @@ typedef struct edgerunner_model_options {
   void* progress_user;
   const edgerunner_adapter_file* adapters; /* LoRA adapters, numbered from 0 */
   size_t adapter_count;
+  int32_t guessing;        /* edgerunner_guessing; EDGERUNNER_GUESSING_OFF by default */
+  uint32_t draft_tokens;   /* most guessed ahead, from 1 to 64 */
+  const char* draft_model; /* a smaller model that guesses, with guessing off; NULL: none */
+  double draft_confidence; /* it stops where its guesses are less likely right; 0: never */
 } edgerunner_model_options;
 
 /* `size` is sizeof(edgerunner_model_options). */
@@ -153,6 +166,7 @@ typedef struct edgerunner_model_info {
   int32_t
       bos; /* ids of the beginning and end of a text; -1: none, as where there is no tokenizer */
   int32_t eos;
+  uint32_t draft_tokens; /* most guessed ahead; 0: there is no room for guesses */
 } edgerunner_model_info;
 
 /* `size` is sizeof(edgerunner_model_info). */
@@ -222,6 +236,9 @@ typedef struct edgerunner_generate_options {
    * NULL: all, as they were loaded; not NULL with a count of 0: none. */
   const edgerunner_adapter_scale* adapters;
   size_t adapter_count;
+  int32_t guessing; /* edgerunner_guessing: off, lookup, or, by default, as loaded. Lookup needs
+                     * a model with room for guesses (edgerunner_model_info.draft_tokens) */
+  uint32_t draft_tokens; /* most guessed at once; 0, or more: as the model was loaded */
 } edgerunner_generate_options;
 
 /* `size` is sizeof(edgerunner_generate_options). */
@@ -273,6 +290,8 @@ typedef struct edgerunner_summary {
   double prefill_tps;         /* computed prompt tokens a second */
   double decode_tps;          /* tokens after the first a second */
   const int32_t* tokens;      /* [generated_tokens]; live as long as the generation */
+  uint32_t drafted_tokens;    /* that were guessed ahead and checked (edgerunner_guessing) */
+  uint32_t accepted_tokens;   /* of these, guessed right */
 } edgerunner_summary;
 
 /* Waits for the end, dropping pieces not yet read. `size` is sizeof(edgerunner_summary). */

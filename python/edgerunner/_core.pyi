@@ -25,8 +25,8 @@ class GenerateOptions:
     circular_context: bool
     keep_tokens: int
     draft_tokens: int
-    def choose_adapters(self, adapters: Sequence[tuple[int, float]] | None) -> None: ...
-    def speculate(self, name: str, /) -> None: ...
+    adapters: Sequence[tuple[int, float]]
+    speculate: str
     def __init__(self) -> None: ...
 
 class Generation:
@@ -58,6 +58,7 @@ class Model:
         speculate: str,
         draft: str,
         draft_tokens: int,
+        draft_confidence: float,
         progress: Callable[[float], object] | None,
     ) -> None: ...
     def info(self) -> dict[str, Any]: ...

@@ -19,6 +19,10 @@ class Summary:
     reused_tokens: int
     """Of the prompt, found in the KV cache."""
     generated_tokens: int
+    drafted_tokens: int
+    """That were guessed ahead and checked."""
+    accepted_tokens: int
+    """Of these, guessed right."""
     context_shifts: int
     """Times that a circular context dropped tokens."""
     prefill_seconds: float

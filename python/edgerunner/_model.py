@@ -77,6 +77,7 @@ class Model:
         speculate: Literal["off", "lookup", "on_request"] = "off",
         draft: _Path | None = None,
         draft_tokens: int = 16,
+        draft_confidence: float = 0.2,
         progress: Callable[[float], object] | None = None,
     ) -> None:
         """Loads a GGUF file.
@@ -98,6 +99,8 @@ class Model:
                 same, and comes faster where it repeats. ``"on_request"``: where a generation asks.
             draft: Or a smaller model of the same vocabulary guesses them.
             draft_tokens: The most that are guessed at once.
+            draft_confidence: The smaller model stops where the chance that its guesses are right falls
+                below this; 0: never.
             progress: Called while loading with a fraction from 0 to 1; what it raises ends loading.
 
         Raises:
@@ -118,6 +121,7 @@ class Model:
             speculate=speculate,
             draft="" if draft is None else os.fspath(draft),
             draft_tokens=draft_tokens,
+            draft_confidence=draft_confidence,
             progress=progress,
         )
         self._info = ModelInfo(**self._core.info())

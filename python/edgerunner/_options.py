@@ -64,23 +64,17 @@ class GenerateOptions(TypedDict, total=False):
 def to_core(options: GenerateOptions) -> _core.GenerateOptions:
     result = _core.GenerateOptions()
     for name, given in options.items():
-        value: Any = given
         if name not in GenerateOptions.__annotations__:
             raise TypeError(f"unexpected option {name!r}; see edgerunner.GenerateOptions")
-        if name == "adapters":
-            result.choose_adapters([(int(place), float(scale)) for place, scale in value.items()])
-        elif name == "speculate":
-            result.speculate(value)
-        else:
-            setattr(result, name, _convert(name, value))
+        setattr(result, name, _convert(name, given))
     return result
 
 
 def _convert(name: str, value: Any) -> Any:
     if name == "stop":
         return [value] if isinstance(value, str) else list(value)
-    if name == "logit_bias":
-        return [(int(token), float(bias)) for token, bias in value.items()]
+    if name in ("logit_bias", "adapters"):
+        return [(int(number), float(weight)) for number, weight in value.items()]
     if name == "json_schema" and not isinstance(value, str):
         return json.dumps(value)
     if name == "stop_tokens":

@@ -1,4 +1,3 @@
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -22,13 +21,11 @@ void bind_sampling(nb::class_<GenerateOptions>& options, const char* name) {
 }
 
 // Ids of adapters with their scales.
-using Adapters = std::optional<std::vector<std::pair<std::uint32_t, float>>>;
+using Adapters = std::vector<std::pair<std::uint32_t, float>>;
 
 void set_adapters(GenerateOptions& self, const Adapters& wanted) {
-  self.adapters.reset();
-  if (!wanted) return;
   std::vector<AdapterScale>& adapters = self.adapters.emplace();
-  for (const auto& [id, scale] : *wanted) adapters.push_back({.id = id, .scale = scale});
+  for (const auto& [id, scale] : wanted) adapters.push_back({.id = id, .scale = scale});
 }
 
 void set_guessing(GenerateOptions& self, const std::string& name) {
@@ -53,8 +50,8 @@ void bind_generate_options(nb::module_& module) {
       .def_rw("circular_context", &GenerateOptions::circular_context)
       .def_rw("keep_tokens", &GenerateOptions::keep_tokens)
       .def_rw("draft_tokens", &GenerateOptions::draft_tokens)
-      .def("choose_adapters", &set_adapters, nb::arg("adapters").none())
-      .def("speculate", &set_guessing);
+      .def_prop_rw("adapters", nullptr, &set_adapters)
+      .def_prop_rw("speculate", nullptr, &set_guessing);
   bind_sampling<&SamplingOptions::temperature>(options, "temperature");
   bind_sampling<&SamplingOptions::top_k>(options, "top_k");
   bind_sampling<&SamplingOptions::top_p>(options, "top_p");

@@ -224,7 +224,7 @@ void bind_model(nb::module_& module) {
              std::uint32_t cache_tokens, std::uint64_t memory_limit,
              const std::vector<std::pair<std::string, float>>& adapters,
              const std::string& speculate, const std::string& draft, std::uint32_t draft_tokens,
-             nb::object progress) {
+             double draft_confidence, nb::object progress) {
             ModelOptions options;
             options.backend = to_backend(backend);
             options.precision = to_precision(precision);
@@ -241,13 +241,14 @@ void bind_model(nb::module_& module) {
             options.speculation = to_speculation(speculate);
             options.speculation.draft_model = draft;
             options.speculation.draft_tokens = draft_tokens;
+            options.speculation.draft_confidence = draft_confidence;
             new (self) PythonModel(path, std::move(options), std::move(progress));
           },
           nb::arg("path"), nb::kw_only(), nb::arg("backend"), nb::arg("precision"),
           nb::arg("kv").none(), nb::arg("threads"), nb::arg("context"), nb::arg("prefill_chunk"),
           nb::arg("max_sequences"), nb::arg("cache_tokens"), nb::arg("memory_limit"),
           nb::arg("adapters"), nb::arg("speculate"), nb::arg("draft"), nb::arg("draft_tokens"),
-          nb::arg("progress").none())
+          nb::arg("draft_confidence"), nb::arg("progress").none())
       .def("info", &PythonModel::info)
       .def("tokenize", &PythonModel::tokenize)
       .def(

@@ -20,6 +20,8 @@ nb::dict to_dict(const Summary& summary) {
   dict["prompt_tokens"] = summary.prompt_tokens;
   dict["reused_tokens"] = summary.reused_tokens;
   dict["generated_tokens"] = summary.generated_tokens;
+  dict["drafted_tokens"] = summary.drafted_tokens;
+  dict["accepted_tokens"] = summary.accepted_tokens;
   dict["context_shifts"] = summary.context_shifts;
   dict["prefill_seconds"] = summary.prefill_seconds;
   dict["decode_seconds"] = summary.decode_seconds;

@@ -47,9 +47,24 @@ def test_guesses_ahead_without_changing_the_text(tiny_path: Path) -> None:
     ]
     with edgerunner.Model(tiny_path, speculate="on_request", draft_tokens=8) as model:
         for options in choices:
-            assert model.generate("the end", **options).summary().ids == plain
+            summary = model.generate("the end", **options).summary()
+            assert summary.ids == plain
+            assert 0 <= summary.accepted_tokens <= summary.drafted_tokens
+            options["logit_bias"] = {7: 100}  # a text that repeats itself
+            summary = model.generate("the end", **options).summary()
+            assert (summary.drafted_tokens > 0) == (options.get("speculate") == "lookup")
         with pytest.raises(edgerunner.Error, match="speculate is 'often'"):
             model.generate("the end", speculate="often")  # type: ignore[arg-type]
+
+
+def test_guesses_by_a_draft_model(tiny_path: Path) -> None:
+    with edgerunner.Model(tiny_path, draft=tiny_path, draft_confidence=0) as model:
+        summary = model.generate("the end", max_tokens=60, ignore_eos=True).summary()
+        assert summary.drafted_tokens > 0
+        plain = model.generate("the end", max_tokens=60, ignore_eos=True, speculate="off").summary()
+        assert summary.ids == plain.ids and plain.drafted_tokens == 0
+    with pytest.raises(edgerunner.Error, match="draft_confidence is 2"):
+        edgerunner.Model(tiny_path, draft=tiny_path, draft_confidence=2)
 
 
 def test_takes_every_option(tiny: edgerunner.Model) -> None:

@@ -124,6 +124,8 @@ edgerunner_status edgerunner_generation_summary(edgerunner_generation* generatio
     all.prefill_tps = from.prefill_tps;
     all.decode_tps = from.decode_tps;
     all.tokens = from.tokens.data();
+    all.drafted_tokens = from.drafted_tokens;
+    all.accepted_tokens = from.accepted_tokens;
     std::memcpy(summary, &all, std::min(size, sizeof(all)));
   });
 }

@@ -63,6 +63,7 @@ edgerunner_status edgerunner_model_get_info(edgerunner_model* model, edgerunner_
     const edgerunner::Tokenizer* tokenizer = find_tokenizer(model->model);
     all.bos = tokenizer == nullptr ? edgerunner::kNoToken : tokenizer->bos();
     all.eos = tokenizer == nullptr ? edgerunner::kNoToken : tokenizer->eos();
+    all.draft_tokens = from.draft_tokens;
     std::memcpy(info, &all, std::min(size, sizeof(all)));
   });
 }

@@ -18,6 +18,9 @@ edgerunner_model_options defaults() {
   edgerunner_model_options options = {};
   options.prefill_chunk = usual.prefill_chunk;
   options.max_sequences = usual.max_sequences;
+  options.guessing = EDGERUNNER_GUESSING_OFF;
+  options.draft_tokens = usual.speculation.draft_tokens;
+  options.draft_confidence = usual.speculation.draft_confidence;
   return options;
 }
 
@@ -34,6 +37,7 @@ edgerunner_generate_options defaults() {
   options.presence_penalty = usual.presence_penalty;
   options.penalty_last_n = usual.penalty_last_n;
   options.seed = usual.seed;
+  options.guessing = EDGERUNNER_GUESSING_AS_LOADED;
   return options;
 }
 
@@ -104,6 +108,39 @@ std::optional<KvPrecision> to_kv(std::int32_t kv) {
   }
 }
 
+SpeculationOptions to_speculation(const edgerunner_model_options& from) {
+  SpeculationOptions options;
+  switch (from.guessing) {
+    case EDGERUNNER_GUESSING_OFF:
+      break;
+    case EDGERUNNER_GUESSING_LOOKUP:
+      options.lookup = true;
+      break;
+    case EDGERUNNER_GUESSING_ON_REQUEST:
+      options.on_request = true;
+      break;
+    default:
+      refuse("options.guessing", "must be off, lookup or on_request of edgerunner_guessing");
+  }
+  if (from.draft_model != nullptr) options.draft_model = from.draft_model;
+  options.draft_tokens = from.draft_tokens;
+  options.draft_confidence = from.draft_confidence;
+  return options;
+}
+
+Guessing to_guessing(std::int32_t guessing) {
+  switch (guessing) {
+    case EDGERUNNER_GUESSING_AS_LOADED:
+      return Guessing::as_loaded;
+    case EDGERUNNER_GUESSING_OFF:
+      return Guessing::off;
+    case EDGERUNNER_GUESSING_LOOKUP:
+      return Guessing::lookup;
+    default:
+      refuse("options.guessing", "must be off, lookup or as_loaded of edgerunner_guessing");
+  }
+}
+
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 }  // namespace
@@ -124,6 +161,7 @@ ModelOptions to_model_options(const edgerunner_model_options* given) {
     require(path, "a path of options.adapters");
     options.adapters.push_back({.path = path, .scale = scale});
   }
+  options.speculation = to_speculation(from);
   if (from.progress != nullptr) {
     options.progress = [progress = from.progress, user = from.progress_user](double fraction) {
       if (progress(fraction, user)) return;
@@ -166,6 +204,8 @@ GenerateOptions to_generate_options(const edgerunner_generate_options* given) {
     std::vector<AdapterScale>& chosen = options.adapters.emplace();
     for (const auto& [id, scale] : adapters) chosen.push_back({.id = id, .scale = scale});
   }
+  options.guessing = to_guessing(from.guessing);
+  options.draft_tokens = from.draft_tokens;
   return options;
 }
 

@@ -19,6 +19,7 @@
   CASE(gives_logits)                    \
   CASE(gives_embeddings)                \
   CASE(applies_adapters)                \
+  CASE(guesses_ahead)                   \
   CASE(runs_in_several_threads)         \
   CASE(keeps_messages_by_thread)
 

@@ -9,10 +9,10 @@ namespace {
 
 Json model_json(Engine& engine) {
   const ModelInfo& info = engine.info();
-  return {{"id", engine.options().model_id},  {"object", "model"},
-          {"created", engine.started()},      {"owned_by", "edgerunner"},
-          {"context_length", info.context},   {"parameters", info.parameters},
-          {"architecture", info.architecture}};
+  return {{"id", engine.options().model_id},   {"object", "model"},
+          {"created", engine.started()},       {"owned_by", "edgerunner"},
+          {"context_length", info.context},    {"parameters", info.parameters},
+          {"architecture", info.architecture}, {"draft_tokens", info.draft_tokens}};
 }
 
 }  // namespace

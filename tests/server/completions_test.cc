@@ -123,6 +123,9 @@ TEST(Completions, GuessAheadWhereTheRequestAsksForIt) {
     return std::pair(details["accepted_prediction_tokens"].get<int>(),
                      details["rejected_prediction_tokens"].get<int>());
   };
+  HttpClient client(server.port());
+  client.get("/v1/models");
+  EXPECT_GT(Json::parse(client.receive().body)["data"][0]["draft_tokens"], 0);
   const Json plain = complete(server, body);
   EXPECT_EQ(counts(plain), std::pair(0, 0));
   body["speculate"] = "lookup";
@@ -180,6 +183,9 @@ TEST(Completions, NamesTheFieldThatIsWrong) {
 TEST(Completions, RefuseToGuessWhereTheTextWouldChange) {
   TestServer server;
   server.load(say("ab", "hello"));
+  HttpClient client(server.port());
+  client.get("/v1/models");
+  EXPECT_EQ(Json::parse(client.receive().body)["data"][0]["draft_tokens"], 0);
   const HttpAnswer answer =
       post(server, "/v1/completions", {{"prompt", "ab"}, {"speculate", "lookup"}});
   EXPECT_EQ(answer.status, 400);

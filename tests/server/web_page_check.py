@@ -114,6 +114,51 @@ def use(page, url):
     assert json.loads(page.evaluate("localStorage['edgerunner.settings']"))["temperature"] == 0
 
 
+def check_guessing(page, url):
+    """Tokens are guessed ahead where the settings say so, which are there where the server can."""
+    def choose(how):
+        page.get_by_role("button", name="Settings").click()
+        page.get_by_label("Guess ahead").select_option(how)
+        page.get_by_label("Most guesses").fill("4")
+        assert not serious(page), serious(page)
+        page.get_by_role("button", name="Save").click()
+
+    def ask():
+        page.get_by_role("button", name="Regenerate").last.click()
+        page.wait_for_selector("#stop:visible")
+        wait_for_end(page)
+        return (page.locator("article.assistant .text").last.inner_text(),
+                page.locator("article.assistant .actions").last.inner_text())
+
+    page.locator("#new").evaluate("node => node.click()")  # in a list that a narrow page hides
+    page.get_by_label("Your message").fill("Repeat these words: one two three one two three one two three")
+    page.get_by_label("Your message").press("Enter")
+    wait_for_end(page)
+    sent = []
+    page.on("request", lambda r: sent.append(r.post_data_json) if r.method == "POST" else None)
+    choose("off")
+    plain, note = ask()
+    assert "guesses" not in note and sent[-1]["speculate"] == "off", (note, sent)
+    choose("lookup")
+    guessed, note = ask()
+    assert re.search(r"\d+ of \d+ guesses right", note), note
+    assert guessed == plain and sent[-1]["speculate"] == "lookup" and sent[-1]["draft_tokens"] == 4, sent
+
+    def without_room(route):
+        models = route.fetch().json()
+        models["data"][0]["draft_tokens"] = 0
+        route.fulfill(json=models)
+    page.route("**/v1/models", without_room)
+    page.reload()
+    expect(page.locator("#model")).to_contain_text("SmolLM2")
+    page.get_by_role("button", name="Settings").click()
+    expect(page.get_by_label("Guess ahead")).to_be_hidden()
+    page.get_by_role("button", name="Save").click()
+    ask()
+    assert "speculate" not in sent[-1] and "draft_tokens" not in sent[-1], sent[-1]
+    page.unroute("**/v1/models")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -133,12 +178,13 @@ def main():
                 page.on("request", lambda r: foreign.append(r.url) if not r.url.startswith((url, "data:")) else None)
                 page.on("pageerror", lambda error: problems.append(str(error)))
                 use(page, url)
+                if arguments.screenshots:
+                    page.screenshot(path=pathlib.Path(arguments.screenshots) / f"web-{name}.png")
+                check_guessing(page, url)
                 check_rendering(page)
                 overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 assert overflow <= 0, f"{name}: {overflow} pixels too wide"
                 assert not foreign and not problems, (foreign, problems)
-                if arguments.screenshots:
-                    page.screenshot(path=pathlib.Path(arguments.screenshots) / f"web-{name}.png")
                 print(f"ok {name}")
             browser.close()
     finally:

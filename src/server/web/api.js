@@ -28,11 +28,15 @@ export async function model() {
   }
 }
 
-// Streams an answer: yields the objects of the events.
-export async function* chat(messages, signal) {
+// Streams an answer: yields the objects of the events. `mostGuesses`: of the server; 0: it can't guess.
+export async function* chat(messages, signal, mostGuesses) {
   const body = {messages, stream: true, stream_options: {include_usage: true}};
   for (const name of ["temperature", "top_p", "min_p", "top_k", "max_tokens", "seed"]) {
     if (settings[name] !== null && settings[name] !== "") body[name] = settings[name];
+  }
+  if (mostGuesses > 0) {
+    if (settings.speculate) body.speculate = settings.speculate;
+    if (settings.draft_tokens) body.draft_tokens = Math.min(settings.draft_tokens, mostGuesses);
   }
   const response = await fetch("v1/chat/completions",
                                {method: "POST", headers: headers(), body: JSON.stringify(body), signal});

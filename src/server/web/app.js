@@ -6,6 +6,7 @@ const $ = (id) => document.getElementById(id);
 let current = null;  // the conversation that is shown
 let running = null;  // the AbortController of the answer that is being written
 let context = 0;     // tokens
+let mostGuesses = 0;  // tokens that the server may guess ahead
 
 function button(label, action, description) {
   const node = document.createElement("button");
@@ -144,6 +145,12 @@ function showUse(used) {
   $("context-text").textContent = context ? `${used} of ${context} tokens` : "";
 }
 
+function describeGuesses(usage) {
+  const {accepted_prediction_tokens: right, rejected_prediction_tokens: wrong} =
+    usage.completion_tokens_details;
+  return right + wrong > 0 ? ` · ${right} of ${right + wrong} guesses right` : "";
+}
+
 function stop() {
   running?.abort();
 }
@@ -164,6 +171,7 @@ async function answer() {
   const begun = performance.now();
   let first = 0;
   let tokens = 0;
+  let guesses = "";
   let drawn = true;
   const speed = () => {
     const seconds = (performance.now() - first) / 1000;
@@ -182,7 +190,7 @@ async function answer() {
 
   let outcome = "The answer is complete.";
   try {
-    for await (const event of api.chat(messages, controller.signal)) {
+    for await (const event of api.chat(messages, controller.signal, mostGuesses)) {
       const choice = event.choices[0];
       if (choice?.delta.content || choice?.delta.reasoning_content) {
         first ||= performance.now();
@@ -197,6 +205,7 @@ async function answer() {
       if (choice?.finish_reason === "length") outcome = "The answer was cut off at the limit.";
       if (event.usage) {
         tokens = event.usage.completion_tokens;
+        guesses = describeGuesses(event.usage);
         showUse(event.usage.total_tokens);
       }
     }
@@ -209,7 +218,7 @@ async function answer() {
       if (!message.content) conversation.messages.pop();
     }
   }
-  if (first) message.note = `${tokens} tokens · ${speed()}`;
+  if (first) message.note = `${tokens} tokens · ${speed()}${guesses}`;
   if (conversation.title === "New conversation") {
     conversation.title = messages.find(({role}) => role === "user").content.slice(0, 40);
   }
@@ -264,6 +273,9 @@ async function load() {
   try {
     const model = await api.model();
     context = model.context_length;
+    mostGuesses = model.draft_tokens;
+    $("guessing").hidden = $("guessing").disabled = mostGuesses === 0;
+    $("settings").querySelector("[name=draft_tokens]").max = mostGuesses;
     $("model").textContent = model.id;
     show("problem", "");
     showUse($("context").value);

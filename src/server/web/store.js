@@ -13,7 +13,7 @@ function read(key, fallback) {
 
 export const settings = {
   system: "", temperature: 0.7, top_p: 0.95, min_p: 0.05, top_k: 0, max_tokens: null, seed: null,
-  key: "", ...read(kSettings, {}),
+  speculate: "", draft_tokens: null, key: "", ...read(kSettings, {}),
 };
 export const saveSettings = () => localStorage.setItem(kSettings, JSON.stringify(settings));
 

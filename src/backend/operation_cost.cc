@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 namespace edgerunner {
 namespace {
@@ -80,6 +81,35 @@ struct CostModel::Work {
   }
 };
 
+// The rows of a batch that an adapter applies to, and those of them that want logits.
+struct CostModel::AdapterRows {
+  const LoraAdapter* adapter;
+  std::uint32_t rows = 0;
+  std::uint32_t wanted = 0;
+
+  // Of each adapter that any sequence has.
+  static std::vector<AdapterRows> of(const Batch& batch) {
+    std::vector<AdapterRows> all;
+    std::uint32_t begin = 0;
+    for (const SequenceSlice& slice : batch.sequences) {
+      const auto wants = batch.logit_rows;
+      const auto first = std::lower_bound(wants.begin(), wants.end(), begin);
+      begin += slice.rows;
+      const auto end = std::lower_bound(first, wants.end(), begin);
+      if (slice.adapters == nullptr) continue;
+      for (const AdapterSet::Use& use : slice.adapters->uses) {
+        auto entry = std::find_if(all.begin(), all.end(), [&](const AdapterRows& known) {
+          return known.adapter == use.adapter;
+        });
+        if (entry == all.end()) entry = all.insert(entry, {use.adapter});
+        entry->rows += slice.rows;
+        entry->wanted += static_cast<std::uint32_t>(end - first);
+      }
+    }
+    return all;
+  }
+};
+
 CostModel::CostModel(const Decoder& decoder, const Profilable& backend, double cache_token_bytes)
     : decoder_(&decoder), backend_(&backend) {
   double values = 0;
@@ -118,6 +148,46 @@ void CostModel::add(const Batch& batch, OperationCosts& costs) const {
   for (std::size_t layer = 0; layer < spec.layers.size(); ++layer) add_layer(work, layer, costs);
   at(costs, Operation::head) += norm(weights.output_norm, spec.dim, work.wanted);
   at(costs, Operation::head) += product(weights.head, {}, work.wanted);
+  for (const AdapterRows& rows : AdapterRows::of(batch)) add_adapter(rows, costs);
+}
+
+// A and B are multiplied with f32 activations. Parts of a fused tensor share their A.
+void CostModel::add_adapter(const AdapterRows& rows, OperationCosts& costs) const {
+  const auto matrix = [](const Matrix& m, std::uint32_t count) {
+    OperationCost cost;
+    cost.weight_bytes =
+        static_cast<double>(m.rows) * static_cast<double>(row_bytes(m.type, m.cols));
+    f32(cost) = 2.0 * m.rows * m.cols * count;
+    return cost;
+  };
+  const std::size_t layers = decoder_->spec.layers.size();
+  const std::byte* last_a = nullptr;
+  const auto add = [&](Operation operation, std::size_t layer, LoraTarget target,
+                       std::uint32_t count) {
+    const LowRank& update = rows.adapter->update(layer, target);
+    if (update.empty() || count == 0) return;
+    if (update.a.data.data() != last_a) at(costs, operation) += matrix(update.a, count);
+    last_a = update.a.data.data();
+    at(costs, operation) += matrix(update.b, count);
+  };
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const std::uint32_t seen = layer + 1 == layers ? rows.wanted : rows.rows;
+    add(Operation::qkv, layer, LoraTarget::k, rows.rows);
+    add(Operation::qkv, layer, LoraTarget::v, rows.rows);
+    add(Operation::qkv, layer, LoraTarget::q, seen);
+    add(Operation::attention_output, layer, LoraTarget::o, seen);
+    add(Operation::gate_up, layer, LoraTarget::gate, seen);
+    add(Operation::gate_up, layer, LoraTarget::up, seen);
+    add(Operation::down, layer, LoraTarget::down, seen);
+  }
+  add(Operation::head, 0, LoraTarget::head, rows.wanted);
+
+  const LowRank& embedding = rows.adapter->embedding();
+  if (embedding.empty()) return;
+  OperationCost& cost = at(costs, Operation::embedding);
+  cost.weight_bytes +=
+      static_cast<double>(row_bytes(embedding.a.type, embedding.a.cols)) * rows.rows;
+  cost += matrix(embedding.b, rows.rows);
 }
 
 void CostModel::add_layer(const Work& work, std::size_t layer, OperationCosts& costs) const {

@@ -12,7 +12,7 @@ namespace edgerunner {
 // What an operation can't do without, however it is written. Activations are not counted: they are
 // small enough to stay in the caches.
 struct OperationCost {
-  double weight_bytes = 0;  // every matrix and vector read once a batch
+  double weight_bytes = 0;  // every matrix and vector, also of adapters, read once a batch
   double cache_bytes = 0;   // each key and value that a row sees read once a batch, or written
   std::array<double, kArithmetics> operations{};  // a multiply-add is two; by Arithmetic
 
@@ -34,10 +34,12 @@ class CostModel {
 
  private:
   struct Work;
+  struct AdapterRows;
 
   void add_layer(const Work& work, std::size_t layer, OperationCosts& costs) const;
   void add_mixture(const MixtureSpec& spec, const MixtureWeights& w, std::uint32_t rows,
                    OperationCosts& costs) const;
+  void add_adapter(const AdapterRows& rows, OperationCosts& costs) const;
   // A product of `rows` rows, and its bias.
   OperationCost product(const Matrix& weights, const Vector& bias, std::uint32_t rows) const;
   static OperationCost norm(const Vector& weights, std::uint32_t dims, std::uint32_t rows);

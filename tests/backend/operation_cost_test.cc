@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/lora_fixture.h"
 #include "support/model_fixture.h"
 #include "support/random_decoder.h"
 #include "support/shared_data.h"
@@ -90,6 +91,51 @@ TEST(OperationCost, CountsEveryMultiplyAddOfAPrompt) {
   EXPECT_EQ(f32(at(costs, Operation::attention)), 4.0 * q * 15);
   EXPECT_EQ(at(costs, Operation::attention).cache_bytes, 2 * kv * 15 * (1280 / (2 * kv)));
   EXPECT_EQ(at(costs, Operation::rope_and_cache).cache_bytes, 10 * 1280);
+}
+
+OperationCosts costs_with(const LoraFixture& fixture, const AdapterSet* adapters,
+                          std::uint32_t rows) {
+  OneSequence sequence(rows, 0, {rows - 1});
+  sequence.slice.adapters = adapters;
+  return costs_of(fixture.decoder, sequence, 100);
+}
+
+TEST(OperationCost, AdaptersOfATokenAreTheBytesOfTheirTensors) {
+  for (const char* name : {"llama", "phi3", "starcoder2"}) {
+    const LoraFixture fixture(name);
+    const AdapterSet& all = fixture.answers.back().adapters;
+    double expected = 0;
+    for (const AdapterSet::Use& use : all.uses) {
+      const gguf::File file = gguf::File::open(use.adapter->path());
+      for (const gguf::Tensor& tensor : file.tensors()) {
+        expected += static_cast<double>(tensor.data.size());
+      }
+      // Of the embedding's A one row is looked up.
+      const Matrix& table = use.adapter->embedding().a;
+      if (table.empty()) continue;
+      expected -= static_cast<double>(row_bytes(table.type, table.cols)) * (table.rows - 1);
+    }
+    OperationCost without;
+    OperationCost with;
+    for (const OperationCost& cost : costs_with(fixture, nullptr, 1)) without += cost;
+    for (const OperationCost& cost : costs_with(fixture, &all, 1)) with += cost;
+    EXPECT_EQ(with.weight_bytes - without.weight_bytes, expected) << name;
+    EXPECT_EQ(with.cache_bytes, without.cache_bytes) << name;
+  }
+}
+
+TEST(OperationCost, CountsTheMultiplyAddsOfAnAdapter) {
+  const LoraFixture fixture("starcoder2");
+  const AdapterSet& all = fixture.answers.back().adapters;
+  const OperationCosts without = costs_with(fixture, nullptr, 10);
+  const OperationCosts with = costs_with(fixture, &all, 10);
+  const auto added = [&](Operation operation) {
+    return f32(at(with, operation)) - f32(at(without, operation));
+  };
+  // Rank 5, 2 layers: the second's last row goes on alone. 4 heads and 2 of keys, of 8 numbers.
+  EXPECT_EQ(added(Operation::attention_output), 2.0 * 5 * (32 + 32) * (10 + 1));
+  EXPECT_EQ(added(Operation::qkv), 2.0 * 5 * ((32 + 32) * (10 + 1) + 2 * (32 + 16) * (10 + 10)));
+  EXPECT_EQ(added(Operation::head), 0);
 }
 
 TEST(OperationCost, AttentionSeesNoFartherThanItsWindow) {

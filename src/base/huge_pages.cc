@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/advise.h"
 
@@ -25,15 +24,22 @@ constexpr std::size_t kLeast = 16 * kHugePage;  // the processor's caches hold m
 constexpr std::size_t kPiece = 8 * kHugePage;   // read again at once
 constexpr double kLeastBytesPerSecond = 1e9;
 
+// Whether nine tenths of a mapping, of kLeast or more, are in the system's cache, by pages spread
+// evenly over it. Two standard errors of 256 are 4 %: near enough, as the worst that a wrong answer
+// does is to read a file once more, or not to. Asking about every page of 2.4 GB took 40 ms, about
+// these 0.4 ms (2026-11-30).
 bool is_cached(std::span<const std::byte> mapping) {
+  constexpr std::size_t kSamples = 256;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> pages((mapping.size() + page - 1) / page);
-  if (::mincore(const_cast<std::byte*>(mapping.data()), mapping.size(), pages.data()) != 0) {
-    return false;
+  const std::size_t stride = mapping.size() / kSamples / page * page;
+  std::size_t cached = 0;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    unsigned char flags = 0;
+    const std::byte* const sample = &mapping[i * stride];
+    if (::mincore(const_cast<std::byte*>(sample), page, &flags) != 0) return false;
+    cached += flags & 1U;
   }
-  const auto cached = std::count_if(pages.begin(), pages.end(),
-                                    [](unsigned char flags) { return (flags & 1) != 0; });
-  return static_cast<std::size_t>(cached) * 10 > pages.size() * 9;
+  return cached * 10 > kSamples * 9;
 }
 
 // Touches each huge page of a part of a mapping, and says how many bytes of the mapping the process

@@ -81,8 +81,12 @@ Place place_of(std::string_view name) {
   return {layer, std::string_view(parsed.ptr + 1, static_cast<std::size_t>(end - parsed.ptr - 1))};
 }
 
-// The layers in which the field's "M" mixes keep attn_v and ffn_down finer: the first and last
-// eighth, and every third between.
+// In a model with so many experts, the field's mixes keep attention finer, whose matrices are few
+// beside those of the experts.
+constexpr std::uint32_t kMixtralExperts = 8;
+
+// The layers in which the field's Q4_K_M and Q5_K_M keep attn_v and ffn_down finer: the first and
+// last eighth, and every third between.
 bool is_sensitive(std::uint32_t layer, std::uint32_t layers) {
   const std::uint32_t eighth = layers / 8;
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
@@ -122,6 +126,8 @@ ModelOutline ModelOutline::of(const gguf::File& model) {
   ModelOutline outline;
   outline.layers =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(number("block_count", 1), 1U << 20));
+  outline.experts =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(number("expert_count", 1), 1U << 20));
   outline.query_groups =
       static_cast<std::uint32_t>(heads / number("attention.head_count_kv", heads));
   outline.tied_head = model.find_tensor("output.weight") == nullptr;
@@ -143,9 +149,14 @@ ElementType TypeChooser::mixed(std::string_view name) const {
   if (name == "output.weight" || (name == "token_embd.weight" && model_.tied_head)) {
     return ElementType::q6_k;
   }
-  const bool is_value = place.role == "attn_v.weight";
-  const bool is_down = place.role == "ffn_down.weight" || place.role == "ffn_down_exps.weight";
+  // A matrix of queries, keys and values counts as one of values.
+  const bool is_value = place.role == "attn_v.weight" || place.role == "attn_qkv.weight";
+  const bool is_down = place.role.starts_with("ffn_down");  // of experts too
   const bool is_output = place.role == "attn_output.weight";
+  if (model_.experts == kMixtralExperts) {
+    if (is_value || place.role == "attn_k.weight") return ElementType::q8_0;
+    if (is_output) return ElementType::q5_k;
+  }
   switch (recipe_.type) {
     case ElementType::q2_k:
       if (is_value) return model_.query_groups >= 4 ? ElementType::q4_k : ElementType::q3_k;
@@ -153,8 +164,7 @@ ElementType TypeChooser::mixed(std::string_view name) const {
     case ElementType::q3_k:
       if (is_value) return layer < 2 ? ElementType::q5_k : ElementType::q4_k;
       if (is_down && layer < model_.layers / 16) return ElementType::q5_k;
-      if (is_down && is_sensitive(layer, model_.layers)) return ElementType::q4_k;
-      return is_output ? ElementType::q4_k : recipe_.type;
+      return is_down || is_output ? ElementType::q4_k : recipe_.type;
     default:
       return (is_value || is_down) && is_sensitive(layer, model_.layers) ? ElementType::q6_k
                                                                          : recipe_.type;

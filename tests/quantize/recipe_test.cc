@@ -12,13 +12,14 @@ namespace {
 class Recipes : public ::testing::Test {
  protected:
   // A file of 16 layers without a head of its own, and 4 query heads to a KV head.
-  gguf::File model(bool own_head) {
-    const std::filesystem::path path = folder_ / fmt::format("model{}.gguf", own_head);
+  gguf::File model(bool own_head, std::uint32_t experts = 0) {
+    const std::filesystem::path path = folder_ / fmt::format("model{}-{}.gguf", own_head, experts);
     gguf::Writer writer(path);
     writer.set("general.architecture", std::string("llama"));
     writer.set("llama.block_count", std::uint32_t{16});
     writer.set("llama.attention.head_count", std::uint32_t{8});
     writer.set("llama.attention.head_count_kv", std::uint32_t{2});
+    if (experts > 0) writer.set("llama.expert_count", experts);
     const std::uint64_t one[] = {1};
     if (own_head) {
       writer.declare("output.weight", ElementType::f32, one);
@@ -80,6 +81,39 @@ TEST_F(Recipes, Q4KMKeepsValuesAndDownProjectionsOfSensitiveLayersFine) {
     EXPECT_EQ(fine, "6644644644644666") << role;
   }
   EXPECT_EQ(choose(file, "Q4_K_M", "blk.0.ffn_up.weight"), ElementType::q4_k);
+}
+
+TEST_F(Recipes, Q3KMKeepsEveryDownProjectionFiner) {
+  const gguf::File file = model(true);
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.0.ffn_down.weight"), ElementType::q5_k);
+  for (int layer = 1; layer < 16; ++layer) {
+    EXPECT_EQ(choose(file, "Q3_K_M", fmt::format("blk.{}.ffn_down.weight", layer)),
+              ElementType::q4_k);
+  }
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.1.attn_v.weight"), ElementType::q5_k);
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.2.attn_v.weight"), ElementType::q4_k);
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.2.attn_output.weight"), ElementType::q4_k);
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.2.ffn_up.weight"), ElementType::q3_k);
+}
+
+TEST_F(Recipes, FusedAndSharedMatricesCountAsTheirParts) {
+  const gguf::File file = model(true);
+  EXPECT_EQ(choose(file, "Q4_K_M", "blk.0.attn_qkv.weight"), ElementType::q6_k);
+  EXPECT_EQ(choose(file, "Q4_K_M", "blk.2.attn_qkv.weight"), ElementType::q4_k);
+  EXPECT_EQ(choose(file, "Q3_K_M", "blk.0.attn_qkv.weight"), ElementType::q5_k);
+  EXPECT_EQ(choose(file, "Q4_K_M", "blk.0.ffn_down_shexp.weight"), ElementType::q6_k);
+  EXPECT_EQ(choose(file, "Q4_K_M", "blk.0.ffn_down_exps.weight"), ElementType::q6_k);
+}
+
+TEST_F(Recipes, MixesKeepAttentionFineBesideEightExperts) {
+  const gguf::File file = model(true, 8);
+  for (const char* mix : {"Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M"}) {
+    EXPECT_EQ(choose(file, mix, "blk.2.attn_k.weight"), ElementType::q8_0);
+    EXPECT_EQ(choose(file, mix, "blk.2.attn_v.weight"), ElementType::q8_0);
+    EXPECT_EQ(choose(file, mix, "blk.2.attn_output.weight"), ElementType::q5_k);
+  }
+  EXPECT_EQ(choose(file, "Q4_K", "blk.2.attn_k.weight"), ElementType::q4_k);
+  EXPECT_EQ(choose(model(true, 4), "Q4_K_M", "blk.2.attn_k.weight"), ElementType::q4_k);
 }
 
 TEST_F(Recipes, Q2KKeepsValuesFinerWhereHeadsShareThem) {

@@ -38,16 +38,38 @@ struct PerplexityArguments {
   bool json = false;
 };
 
+// The mean of numbers, and its standard error: their standard deviation over the root of how many
+// they are.
+class Mean {
+ public:
+  void add(double value) {
+    ++count_;
+    sum_ += value;
+    squares_ += value * value;
+  }
+  std::size_t count() const { return count_; }
+  double value() const { return sum_ / static_cast<double>(count_); }
+  double error() const {
+    const auto count = static_cast<double>(count_);
+    const double variance = std::max(0.0, squares_ / count - value() * value());
+    return count > 1 ? std::sqrt(variance / (count - 1)) : 0;
+  }
+
+ private:
+  std::size_t count_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
 struct Comparison {
-  double kl = 0;  // sums over the tokens
-  double same_top = 0;
+  Mean kl;
+  Mean same_top;
+  Mean nll_difference;  // from the saved ones, token by token
   double largest_kl = 0;
 };
 
 struct Result {
-  std::size_t tokens = 0;
-  double nll = 0;    // mean, in nats
-  double error = 0;  // of the mean: standard deviation over the root of the number
+  Mean nll;  // in nats, of tokens
   std::optional<Comparison> comparison;
 };
 
@@ -80,7 +102,6 @@ Result run(const PerplexityArguments& arguments, BareModel& model, const LogitFi
 
   Result result;
   if (against) result.comparison.emplace();
-  double squares = 0;
   score_windows(
       executor, header.vocab_size, tokens, windows,
       [&](std::size_t index, std::span<const float> logits) {
@@ -89,29 +110,25 @@ Result run(const PerplexityArguments& arguments, BareModel& model, const LogitFi
           throw Error(ErrorCode::device,
                       fmt::format("the logits before token {} are not finite", index));
         }
-        ++result.tokens;
-        result.nll += nll;
-        squares += nll * nll;
+        result.nll.add(nll);
         if (save) save->add(logits);
         if (against) {
-          const Divergence d = divergence(against->logits(index), logits);
-          result.comparison->kl += d.kl;
-          result.comparison->same_top += d.same_top ? 1 : 0;
+          const std::span<const float> saved = against->logits(index);
+          const Divergence d = divergence(saved, logits);
+          result.comparison->kl.add(d.kl);
+          result.comparison->same_top.add(d.same_top ? 1 : 0);
+          result.comparison->nll_difference.add(nll -
+                                                negative_log_likelihood(saved, tokens[index]));
           result.comparison->largest_kl = std::max(result.comparison->largest_kl, d.kl);
         }
-        if (result.tokens % kLogitRows == 0) {
-          show_progress(fmt::format("{} of {} tokens, perplexity {:.4f}", result.tokens,
-                                    tokens.size() - 1,
-                                    std::exp(result.nll / static_cast<double>(result.tokens))));
+        if (result.nll.count() % kLogitRows == 0) {
+          show_progress(fmt::format("{} of {} tokens, perplexity {:.4f}", result.nll.count(),
+                                    tokens.size() - 1, std::exp(result.nll.value())));
         }
       },
       model.adapters());
   clear_progress();
   if (save) save->commit();
-  const auto count = static_cast<double>(result.tokens);
-  result.nll /= count;
-  const double variance = std::max(0.0, squares / count - result.nll * result.nll);
-  result.error = count > 1 ? std::sqrt(variance / (count - 1)) : 0;
   return result;
 }
 
@@ -136,16 +153,18 @@ void perplexity(const PerplexityArguments& arguments) {
   header.tokens = read_tokens(arguments, model);
   const Result result = run(arguments, model, header);
 
-  const double value = std::exp(result.nll);
-  const auto count = static_cast<double>(result.tokens);
+  const Mean& nll = result.nll;
+  const double value = std::exp(nll.value());
   if (arguments.json) {
-    Json document = {{"nll", result.nll},       {"perplexity", value},
-                     {"tokens", result.tokens}, {"nll_error", result.error},
+    Json document = {{"nll", nll.value()},      {"perplexity", value},
+                     {"tokens", nll.count()},   {"nll_error", nll.error()},
                      {"window", header.window}, {"stride", header.stride}};
-    if (result.comparison) {
-      document["kl"] = result.comparison->kl / count;
-      document["kl_largest"] = result.comparison->largest_kl;
-      document["top1_agreement"] = result.comparison->same_top / count;
+    if (const auto& comparison = result.comparison) {
+      document["kl"] = comparison->kl.value();
+      document["kl_largest"] = comparison->largest_kl;
+      document["top1_agreement"] = comparison->same_top.value();
+      document["nll_difference"] = comparison->nll_difference.value();
+      document["nll_difference_error"] = comparison->nll_difference.error();
     }
     write_json(document);
     return;
@@ -153,14 +172,15 @@ void perplexity(const PerplexityArguments& arguments) {
   std::string text = fmt::format(
       "perplexity {:.4f} +- {:.4f}\nnll {:.6f} +- {:.6f} nats a token\n"
       "{} tokens scored, windows of {}, stride {}\n",
-      value, value * result.error, result.nll, result.error, result.tokens, header.window,
+      value, value * nll.error(), nll.value(), nll.error(), nll.count(), header.window,
       header.stride);
-  if (result.comparison) {
+  if (const auto& comparison = result.comparison) {
     text += fmt::format(
         "KL divergence from {}: mean {:.3e}, largest {:.3e} nats\nthe same likeliest token: "
-        "{:.2f} %\n",
-        arguments.kl_against, result.comparison->kl / count, result.comparison->largest_kl,
-        100 * result.comparison->same_top / count);
+        "{:.2f} %\nnll less the saved: {:.6f} +- {:.6f} nats a token, in pairs\n",
+        arguments.kl_against, comparison->kl.value(), comparison->largest_kl,
+        100 * comparison->same_top.value(), comparison->nll_difference.value(),
+        comparison->nll_difference.error());
   }
   write_output(text);
 }

@@ -77,10 +77,16 @@ TEST_F(Perplexity, ComparesWithSavedLogits) {
   EXPECT_EQ(same["kl"], 0);
   EXPECT_EQ(same["top1_agreement"], 1);
   EXPECT_EQ(same["nll"], first["nll"]);
+  EXPECT_EQ(same["nll_difference"], 0);
+  EXPECT_EQ(same["nll_difference_error"], 0);
   const nlohmann::json other =
       run_json({"perplexity", model_, "--file", text, "--kl-against", saved, "--json"});
   EXPECT_GT(other["kl"], 0);
   EXPECT_LT(other["kl"], 1e-3);
+  EXPECT_NEAR(other["nll_difference"].get<double>(),
+              other["nll"].get<double>() - first["nll"].get<double>(), 1e-9);
+  EXPECT_GT(other["nll_difference_error"], 0);
+  EXPECT_LT(other["nll_difference_error"], other["nll_error"]);
 }
 
 TEST_F(Perplexity, RefusesLogitsOfAnotherRun) {

@@ -22,9 +22,16 @@ namespace {
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored)) {
+  const std::filesystem::file_status there = std::filesystem::status(path_, ignored);
+  if (std::filesystem::is_directory(there)) {
     throw Error(ErrorCode::io,
                 fmt::format("can't write '{}': it is a directory; give the path of a file",
+                            path_.string()));
+  }
+  // A device, a pipe or a socket would be replaced by a file.
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    throw Error(ErrorCode::io,
+                fmt::format("can't write '{}': it is not a regular file; give another path",
                             path_.string()));
   }
   std::filesystem::path part = path_;

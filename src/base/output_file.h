@@ -11,7 +11,8 @@ namespace edgerunner {
 
 // A file that appears complete or not at all: it is written to PATH.part beside its place and takes
 // its name at commit(). Destroyed without that, it leaves nothing behind. Every function throws
-// Error(io) that names the path where the system refuses.
+// Error(io) that names the path where the system refuses, and the first where something else than a
+// file stands there, which would be replaced.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -44,14 +45,25 @@ nlohmann::ordered_json to_json(const std::string& text, const Summary& summary) 
   };
 }
 
+// The text of a schema or grammar. An empty one would mean none.
+std::string read_rules(const std::string& path, std::string_view option) {
+  std::string text = read_file(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw UsageError(fmt::format("{}: {} is empty", option, path));
+  }
+  return text;
+}
+
 void generate(const GenerateArguments& arguments) {
   arguments.input.check("--prompt, --file, --ids and -");
   GenerateOptions options = arguments.sampling.resolve(arguments.model.seed);
   if (arguments.json_schema && arguments.grammar) {
     throw UsageError("give at most one of --json-schema and --grammar");
   }
-  if (arguments.json_schema) options.json_schema = read_file(*arguments.json_schema);
-  if (arguments.grammar) options.grammar = read_file(*arguments.grammar);
+  if (arguments.json_schema) {
+    options.json_schema = read_rules(*arguments.json_schema, "--json-schema");
+  }
+  if (arguments.grammar) options.grammar = read_rules(*arguments.grammar, "--grammar");
   std::vector<TokenId> ids;
   std::string prompt;
   if (arguments.input.ids) {

@@ -26,7 +26,11 @@ std::string read_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text;
-  if (file) text.assign(std::istreambuf_iterator<char>(file), {});
+  try {
+    if (file) text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // of the buffer, which has set errno
+    file.setstate(std::ios_base::badbit);
+  }
   if (!file || file.bad()) {
     throw Error(ErrorCode::io,
                 fmt::format("cannot read {}: {}", path, std::generic_category().message(errno)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/parse_json.h"
 #include "chat/control_marks.h"
 #include "chat/jinja/template.h"
 #include "edgerunner/error.h"
@@ -38,8 +39,12 @@ void open_arguments(Json& call) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) return;
   Json& function = call["function"];
   if (!function.contains("arguments") || !function["arguments"].is_string()) return;
-  Json arguments = Json::parse(function["arguments"].get_ref<const std::string&>(), nullptr, false);
-  if (arguments.is_object()) function["arguments"] = std::move(arguments);
+  try {
+    Json arguments = parse_json<Json>(function["arguments"].get_ref<const std::string&>());
+    if (arguments.is_object()) function["arguments"] = std::move(arguments);
+  } catch (const std::exception&) {
+    // A string that is no JSON stays one.
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/parse_json.h"
 #include "chat/chat_template.h"
 #include "cli/input.h"
 #include "edgerunner/error.h"
@@ -83,9 +84,12 @@ void ConversationSession::save(const std::string& path) const {
 }
 
 void ConversationSession::load(const std::string& path) {
-  const Json messages = Json::parse(read_file(path), nullptr, false);
-  if (messages.is_discarded()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} is not JSON", path));
+  const std::string text = read_file(path);
+  Json messages;
+  try {
+    messages = parse_json<Json>(text);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} is not JSON: {}", path, error.what()));
   }
   messages_ = template_messages(messages);
   last_.reset();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/parse_json.h"
 #include "chat/jinja/template.h"
 #include "chat/local_time.h"
 #include "cli/commands.h"
@@ -32,8 +33,8 @@ struct RenderArguments {
 Json read_variables(const std::string& path) {
   Json document;
   try {
-    document = Json::parse(read_file(path));
-  } catch (const Json::parse_error& error) {
+    document = parse_json<Json>(read_file(path));
+  } catch (const std::exception& error) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", path, error.what()));
   }
   if (document.is_array()) return {{"messages", std::move(document)}};

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/parse_json.h"
 #include "constraint/gbnf.h"
 #include "constraint/json_schema.h"
 #include "edgerunner/error.h"
@@ -14,8 +15,8 @@ namespace {
 Grammar schema_grammar(const std::string& text) {
   nlohmann::ordered_json schema;
   try {
-    schema = nlohmann::ordered_json::parse(text);
-  } catch (const nlohmann::ordered_json::parse_error& error) {
+    schema = parse_json<nlohmann::ordered_json>(text);
+  } catch (const std::exception& error) {
     throw Error(ErrorCode::invalid_argument, fmt::format("JSON schema: {}", error.what()));
   }
   return compile_json_schema(schema);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/mapped_file.h"
+#include "base/parse_json.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::convert {
@@ -19,8 +20,8 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   const MappedFile file(path);
   const auto* begin = reinterpret_cast<const char*>(file.bytes().data());
   try {
-    return nlohmann::json::parse(begin, begin + file.bytes().size());
-  } catch (const nlohmann::json::exception& error) {
+    return parse_json<nlohmann::json>({begin, file.bytes().size()});
+  } catch (const std::exception& error) {
     throw Error(ErrorCode::invalid_file,
                 fmt::format("{} is not valid JSON: {}", path.string(), error.what()));
   }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/parse_json.h"
 #include "chat/chat_template.h"
 #include "chat/output_parser.h"
 #include "edgerunner/error.h"
@@ -15,11 +16,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json parse(std::string_view text, const char* what) {
-  Json value = Json::parse(text, nullptr, false);
-  if (value.is_discarded()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: the text is not JSON", what));
+  try {
+    return parse_json<Json>(text);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: the text is not JSON: {}", what, error.what()));
   }
-  return value;
 }
 
 Conversation make_conversation(std::string_view messages, const ChatOptions& options) {

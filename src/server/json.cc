@@ -1,26 +1,19 @@
 #include "server/json.h"
 
+#include "base/parse_json.h"
 #include "server/api_error.h"
 
 namespace edgerunner::server {
-namespace {
-
-constexpr int kMostLevels = 128;  // what is below recurses
-
-}  // namespace
 
 Json parse_body(std::string_view body) {
-  const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostLevels) throw bad_request("", "the body is nested too deeply");
-    return true;
-  };
+  Json json;
   try {
-    Json json = Json::parse(body, check_depth);
-    if (!json.is_object()) throw bad_request("", "the body must be a JSON object");
-    return json;
-  } catch (const Json::parse_error& error) {
+    json = edgerunner::parse_json<Json>(body);
+  } catch (const std::exception& error) {
     throw bad_request("", std::string("the body is not valid JSON: ") + error.what());
   }
+  if (!json.is_object()) throw bad_request("", "the body must be a JSON object");
+  return json;
 }
 
 std::string text_of(const Json& object, const char* name) {

@@ -123,6 +123,15 @@ TEST(TemplateMessages, OpensWhatOpenAiClosesUp) {
   EXPECT_EQ(made[2]["tool_calls"][0]["function"]["arguments"], "no");
 }
 
+// What copies or renders such a value would need a stack of megabytes.
+TEST(TemplateMessages, LeaveArgumentsClosedThatNestTooDeeply) {
+  const std::string deep = R"({"x":)" + std::string(100000, '[') + std::string(100000, ']') + "}";
+  const Json call = {{"function", {{"name", "f"}, {"arguments", deep}}}};
+  const Json made = template_messages(
+      Json::array({{{"role", "assistant"}, {"tool_calls", Json::array({call})}}}));
+  EXPECT_EQ(made[0]["tool_calls"][0]["function"]["arguments"], deep);
+}
+
 TEST(TemplateMessages, NamesTheMessageThatIsNone) {
   for (const char* text :
        {R"([{"role": "user"}, {"content": "x"}])", R"([{"role": "user"}, {"role": 3}])",

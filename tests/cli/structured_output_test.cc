@@ -42,6 +42,12 @@ TEST_F(StructuredOutput, WhatCannotBeEnforcedIsRefusedByName) {
   };
   expect_refusal(run("--json-schema", R"({"not": {}})"), 1, {"not"});
   expect_refusal(run("--json-schema", "{"), 1, {"JSON schema"});
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  expect_refusal(run("--json-schema", "{\"const\": " + deep + "}"), 1,
+                 {"JSON schema", "nested too deeply"});
+  expect_refusal(run("--json-schema", R"({"minimum": 1e999})"), 1, {"JSON schema", "1e999"});
+  expect_refusal(run("--json-schema", " \n"), 2, {"--json-schema", "is empty"});
+  expect_refusal(run("--grammar", ""), 2, {"--grammar", "is empty"});
   expect_refusal(run("--grammar", "root ::= nosuch"), 1, {"line 1", "nosuch"});
   expect_refusal(
       run_program({"generate", model_, "--prompt", "he", "--json-schema", "a", "--grammar", "b"}),

@@ -93,6 +93,9 @@ TEST(Chat, NamesWhatIsWrong) {
   const Chat chat(script.model);
   const ErrorCode wrong = ErrorCode::invalid_argument;
   test::expect_error(wrong, "messages: the text is not JSON", [&] { chat.render("[{"); });
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  test::expect_error(wrong, "messages: the text is not JSON: it is nested too deeply",
+                     [&] { chat.render(deep); });
   test::expect_error(wrong, "messages must be an array", [&] { chat.render("{}"); });
   test::expect_error(wrong, "messages[0]", [&] { chat.render("[1]"); });
   test::expect_error(wrong, "tools", [&] { chat.render(kHi, {.tools = "{}"}); });

@@ -197,7 +197,8 @@ TEST(Completions, RefusesBodiesThatAreNoRequest) {
   server.load(say("ab", "hello"));
   for (const std::string& body :
        {std::string(""), std::string("[]"), std::string("{\"prompt\":"),
-        std::string("{\"prompt\":\"\xFF\"}"), "{\"prompt\":" + std::string(200, '[')}) {
+        std::string("{\"prompt\":\"\xFF\"}"), std::string("{\"top_p\":1e999}"),
+        "{\"prompt\":" + std::string(200, '[')}) {
     HttpClient client(server.port());
     client.post("/v1/completions", body);
     const HttpAnswer answer = client.receive();

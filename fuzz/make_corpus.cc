@@ -99,10 +99,12 @@ int main(int argc, char** argv) {
   }
   try {
     const std::filesystem::path folder = argv[1];
-    std::filesystem::create_directories(folder / "gguf");
-    std::filesystem::create_directories(folder / "model");
+    for (const char* corpus : {"gguf", "model", "lora"}) {
+      std::filesystem::create_directories(folder / corpus);
+    }
     write_gguf_corpus(folder / "gguf");
     edgerunner::fuzz::write_tiny_models(folder / "model");
+    edgerunner::fuzz::write_tiny_adapters(folder / "lora");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

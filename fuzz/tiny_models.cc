@@ -65,6 +65,60 @@ void set_sentencepiece(Writer& writer) {
   writer.set("tokenizer.ggml.add_space_prefix", true);
 }
 
+// A character map of SentencePiece that makes "c" an "a": a tree of units in which 'c' is a child
+// of the first and has a leaf beside it, and the texts.
+std::vector<std::uint8_t> tiny_charsmap() {
+  constexpr std::uint32_t kUnits = 256;
+  std::vector<std::uint32_t> numbers(1 + kUnits);
+  numbers[0] = kUnits * sizeof(std::uint32_t);
+  numbers[1 + 'c'] = 'c' | 1U << 8 | 1U << 10;
+  numbers[1 + ('c' ^ 1)] = 1U << 31;
+  std::vector<std::uint8_t> bytes;
+  for (const std::uint32_t number : numbers) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.push_back(static_cast<std::uint8_t>(number >> shift));
+    }
+  }
+  bytes.insert(bytes.end(), {'a', 0});
+  return bytes;
+}
+
+void set_unigram(Writer& writer) {
+  writer.set("tokenizer.ggml.model", std::string("t5"));
+  writer.set("tokenizer.ggml.tokens",
+             std::vector<std::string>{"<pad>", "</s>", "<unk>", "\xE2\x96\x81", "a", "b", "ab",
+                                      "\xE2\x96\x81"
+                                      "ab",
+                                      "abd", "<0x61>", "<user>", "d"});
+  writer.set("tokenizer.ggml.scores",
+             std::vector<float>{0, 0, 0, -2, -3, -3, -4, -4.5F, -5, 0, 0, -6});
+  writer.set("tokenizer.ggml.token_type",
+             std::vector<std::int32_t>{3, 3, 2, 1, 1, 1, 1, 1, 1, 6, 4, 1});
+  writer.set("tokenizer.ggml.eos_token_id", std::uint32_t{1});
+  writer.set("tokenizer.ggml.unknown_token_id", std::uint32_t{2});
+  writer.set("tokenizer.ggml.add_space_prefix", true);
+  writer.set("tokenizer.ggml.remove_extra_whitespaces", true);
+  writer.set("tokenizer.ggml.precompiled_charsmap", tiny_charsmap());
+}
+
+void set_wordpiece(Writer& writer) {
+  writer.set("tokenizer.ggml.model", std::string("bert"));
+  writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"[PAD]", "[UNK]", "[CLS]", "[SEP]",
+                                                               "\xE2\x96\x81"
+                                                               "a",
+                                                               "\xE2\x96\x81"
+                                                               "ab",
+                                                               "b", "cd", "c",
+                                                               "\xE2\x96\x81"
+                                                               "caf",
+                                                               "e", "<user>"});
+  writer.set("tokenizer.ggml.token_type",
+             std::vector<std::int32_t>{3, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 4});
+  writer.set("tokenizer.ggml.cls_token_id", std::uint32_t{2});
+  writer.set("tokenizer.ggml.seperator_token_id", std::uint32_t{3});
+  writer.set("tokenizer.ggml.unknown_token_id", std::uint32_t{1});
+}
+
 void set_byte_pairs(Writer& writer, const std::string& pre) {
   writer.set("tokenizer.ggml.model", std::string("gpt2"));
   writer.set("tokenizer.ggml.pre", pre);
@@ -82,12 +136,25 @@ void set_byte_pairs(Writer& writer, const std::string& pre) {
   writer.set("tokenizer.ggml.add_bos_token", false);
 }
 
+struct Declared {
+  std::string name;
+  ElementType type;
+  Shape shape;
+};
+
+// Each with bytes that make finite numbers of every type.
+void write_all(Writer& writer, const std::vector<Declared>& tensors) {
+  for (const Declared& tensor : tensors) writer.declare(tensor.name, tensor.type, tensor.shape);
+  for (const Declared& tensor : tensors) {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t dimension : tensor.shape) elements *= dimension;
+    std::vector<std::byte> data(row_bytes(tensor.type, elements));
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i % 4 * 16);
+    writer.write(tensor.name, data);
+  }
+}
+
 void write_tensors(Writer& writer, const TinyModel& model) {
-  struct Declared {
-    std::string name;
-    ElementType type;
-    Shape shape;
-  };
   std::vector<Declared> tensors;
   const auto matrix = [&](const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     tensors.push_back({name, model.type, {cols, rows}});
@@ -118,14 +185,15 @@ void write_tensors(Writer& writer, const TinyModel& model) {
   matrix("blk.0.ffn_down.weight", model.dim, model.ffn_dim);
   vector("output_norm.weight", model.dim);
   if (model.own_head) matrix("output.weight", kVocabulary, model.dim);
-  for (const Declared& tensor : tensors) writer.declare(tensor.name, tensor.type, tensor.shape);
-  for (const Declared& tensor : tensors) {
-    std::uint64_t elements = 1;
-    for (const std::uint64_t dimension : tensor.shape) elements *= dimension;
-    std::vector<std::byte> data(row_bytes(tensor.type, elements));
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i % 4 * 16);
-    writer.write(tensor.name, data);
-  }
+  write_all(writer, tensors);
+}
+
+// The pair of a matrix of `rows` by `cols`.
+void add_pair(std::vector<Declared>& tensors, const std::string& name, ElementType type,
+              std::uint64_t rows, std::uint64_t cols) {
+  constexpr std::uint64_t kRank = 2;
+  tensors.push_back({name + ".weight.lora_a", type, {cols, kRank}});
+  tensors.push_back({name + ".weight.lora_b", type, {kRank, rows}});
 }
 
 }  // namespace
@@ -168,6 +236,40 @@ void write_tiny_models(const std::filesystem::path& folder) {
          .ffn_dim = 32,
          .qk_norm = true},
         [](Writer& writer) { set_byte_pairs(writer, "gpt-2"); });
+  write("llama-unigram.gguf", {.architecture = "llama"}, set_unigram);
+  write("llama-wordpiece.gguf", {.architecture = "llama"}, set_wordpiece);
+}
+
+void write_tiny_adapters(const std::filesystem::path& folder) {
+  const auto write = [&](const char* name, float alpha, const std::vector<Declared>& tensors) {
+    Writer writer(folder / name);
+    writer.set("general.alignment", std::uint32_t{8});
+    writer.set("general.type", std::string("adapter"));
+    writer.set("general.architecture", std::string("llama"));
+    writer.set("general.name", std::string("tiny"));
+    writer.set("adapter.type", std::string("lora"));
+    if (alpha > 0) writer.set("adapter.lora.alpha", alpha);
+    write_all(writer, tensors);
+    writer.finish();
+  };
+  const TinyModel model{.architecture = "llama"};
+  const std::uint32_t kv_dim = model.kv_heads * model.head_dim;
+  std::vector<Declared> all;
+  for (const char* name : {"attn_q", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+    add_pair(all, fmt::format("blk.0.{}", name), ElementType::f32, model.dim, model.dim);
+  }
+  add_pair(all, "blk.0.attn_k", ElementType::f32, kv_dim, model.dim);
+  add_pair(all, "blk.0.attn_v", ElementType::f32, kv_dim, model.dim);
+  add_pair(all, "output", ElementType::f32, kVocabulary, model.dim);
+  // Of an embedding, A is looked up: it has the rows of the vocabulary.
+  all.push_back({"token_embd.weight.lora_a", ElementType::f32, {2, kVocabulary}});
+  all.push_back({"token_embd.weight.lora_b", ElementType::f32, {2, model.dim}});
+  write("all.gguf", 3.0F, all);
+
+  std::vector<Declared> halves;
+  add_pair(halves, "blk.0.attn_q", ElementType::f16, model.dim, model.dim);
+  add_pair(halves, "blk.0.ffn_down", ElementType::bf16, model.dim, model.ffn_dim);
+  write("halves-without-alpha.gguf", 0, halves);
 }
 
 }  // namespace edgerunner::fuzz

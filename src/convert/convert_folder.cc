@@ -92,9 +92,11 @@ QuantizeReport convert_folder(const std::filesystem::path& path, const std::file
   const auto factors = add_config_metadata(config, family, dimensions, keys);
   add_tokenizer(folder, dimensions.vocab, writer);
 
-  const TypeChooser chooser(
-      ModelOutline{dimensions.layers, dimensions.heads / dimensions.kv_heads, dimensions.tied_head},
-      recipe);
+  const TypeChooser chooser(ModelOutline{.layers = dimensions.layers,
+                                         .query_groups = dimensions.heads / dimensions.kv_heads,
+                                         .experts = dimensions.experts,
+                                         .tied_head = dimensions.tied_head},
+                            recipe);
   QuantizeReport report;
   std::vector<std::pair<PlannedTensor, ElementType>> tensors;
   for (PlannedTensor& planned : plan_tensors(folder, family, dimensions, factors)) {

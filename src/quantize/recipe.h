@@ -32,8 +32,8 @@ std::vector<std::string> recipe_names();
 struct ModelOutline {
   std::uint32_t layers = 1;
   std::uint32_t query_groups = 1;  // query heads for each KV head
-  std::uint32_t experts = 1;
-  bool tied_head = false;  // the embedding is the head too
+  std::uint32_t experts = 0;       // 0 or 1: dense
+  bool tied_head = false;          // the embedding is the head too
 
   static ModelOutline of(const gguf::File& model);
 };

@@ -83,8 +83,15 @@ struct Running {
 
 // Whether two layers' attention is cut in the same way.
 __device__ inline bool cut_alike(const AttentionShape& a, const AttentionShape& b) {
-  return a.kv_heads == b.kv_heads && a.window == b.window;
+  return a.kv_heads == b.kv_heads && a.window == b.window && a.q_dim() == b.q_dim();
 }
+
+// Joining takes one trip to the L2 for kJoinLanes * kJoinAtOnce parts: as many lanes share an
+// output, and each asks for so many parts at once.
+inline constexpr std::uint32_t kJoinLanes = 8;
+inline constexpr std::uint32_t kJoinAtOnce = 3;
+// Positions that the tensor cores of a block read in one round.
+inline constexpr std::uint32_t kRoundTokens = 16 * kDecodeWarps;
 
 // What this block does of a layer's attention: one part of the positions for one kv head, or
 // nothing. A sequence is cut by its length alone. It takes divisions to find out, so it stands in
@@ -93,6 +100,7 @@ struct AttentionUnit {
   std::uint32_t splits;  // parts of a kv head's positions
   std::uint32_t kv, split;
   std::uint32_t first, last;  // positions of this block's part; none where it has nothing to do
+  std::uint32_t slice;        // outputs of a kv head's group that a block joins
 
   __device__ void find(const AttentionShape& shape, std::uint32_t position, std::uint32_t fewest) {
     const std::uint32_t kv_heads = shape.kv_heads;
@@ -101,8 +109,14 @@ struct AttentionUnit {
     const std::uint32_t begin = window != 0 && end > window ? end - window : 0;
     const std::uint32_t start = begin / kPageTokens * kPageTokens;  // the first one's page
     const std::uint32_t most = gridDim.x / kv_heads;
-    // Positions, whole tiles of the tensor cores.
-    std::uint32_t part = ((end - start + most - 1) / most + 15) / 16 * 16;
+    // Positions, whole tiles of the tensor cores: a block each where all blocks are wanted, but no
+    // more parts than are joined in one trip as long as a part is read in one round.
+    const auto positions = [&](std::uint32_t parts) {
+      return ((end - start + parts - 1) / parts + 15) / 16 * 16;
+    };
+    const std::uint32_t of_one_trip = positions(kJoinLanes * kJoinAtOnce);
+    std::uint32_t part = of_one_trip < kRoundTokens ? of_one_trip : kRoundTokens;
+    if (part < positions(most)) part = positions(most);
     if (part < fewest) part = fewest;
     splits = (end - start + part - 1) / part;
     kv = blockIdx.x % kv_heads;
@@ -110,6 +124,7 @@ struct AttentionUnit {
     const std::uint32_t next = start + (split + 1) * part;
     first = split == 0 ? begin : start + split * part;
     last = split >= splits ? first : (next < end ? next : end);
+    slice = (shape.q_dim() / kv_heads + splits - 1) / splits;
   }
 };
 
@@ -136,19 +151,15 @@ __device__ inline void prefetch_cache(const DecodeParameters& p, const DecodeIo&
 }
 
 // Joins the parts of the heads of one kv head; of their outputs, this block a slice. Parts are
-// published [split][group][dim + 2]: sums, peak, total. Eight lanes an output, each of which asks
-// for several parts at once.
+// published [split][group][dim + 2]: sums, peak, total.
 __device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit& unit,
                                   std::uint32_t group, std::uint32_t dim, std::uint32_t tag) {
-  constexpr std::uint32_t kLanes = 8;
-  constexpr std::uint32_t kAtOnce = 3;
-  const std::uint32_t slice = (group * dim + unit.splits - 1) / unit.splits;
-  const std::uint32_t end =
-      (unit.split + 1) * slice < group * dim ? (unit.split + 1) * slice : group * dim;
-  const std::uint32_t sub = threadIdx.x % kLanes;
+  const std::uint32_t begin = unit.split * unit.slice;
+  const std::uint32_t end = begin + unit.slice < group * dim ? begin + unit.slice : group * dim;
+  const std::uint32_t sub = threadIdx.x % kJoinLanes;
   // Whole warps go round together: they exchange sums.
-  for (std::uint32_t base = unit.split * slice; base < end; base += kDecodeThreads / kLanes) {
-    const std::uint32_t o = base + threadIdx.x / kLanes;
+  for (std::uint32_t base = begin; base < end; base += kDecodeThreads / kJoinLanes) {
+    const std::uint32_t o = base + threadIdx.x / kJoinLanes;
     const std::uint32_t h = o / dim;
     float peak = -FLT_MAX;
     float total = 0;
@@ -161,15 +172,17 @@ __device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit
       sum = fmaf(sum, mine, other_sum * theirs);
       peak = next;
     };
-    for (std::uint32_t first = sub; first < unit.splits && o < end; first += kAtOnce * kLanes) {
-      std::uint64_t words[kAtOnce][3];
+    for (std::uint32_t first = sub; first < unit.splits && o < end;
+         first += kJoinAtOnce * kJoinLanes) {
+      std::uint64_t words[kJoinAtOnce][3];
       bool waiting;
       do {
         waiting = false;
 #pragma unroll
-        for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        for (std::uint32_t i = 0; i < kJoinAtOnce; ++i) {
           // Past the last part the first one stands in, and is left out below.
-          const std::uint32_t part = first + i * kLanes < unit.splits ? first + i * kLanes : first;
+          const std::uint32_t part =
+              first + i * kJoinLanes < unit.splits ? first + i * kJoinLanes : first;
           const std::uint64_t* const from =
               p.partials +
               (static_cast<std::size_t>(unit.kv * unit.splits + part) * group + h) * (dim + 2);
@@ -178,20 +191,20 @@ __device__ inline void join_parts(const DecodeParameters& p, const AttentionUnit
           words[i][2] = load_relaxed(from + dim + 1);
         }
 #pragma unroll
-        for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+        for (std::uint32_t i = 0; i < kJoinAtOnce; ++i) {
           waiting = waiting || !has_tag(words[i][0], tag) || !has_tag(words[i][1], tag) ||
                     !has_tag(words[i][2], tag);
         }
       } while (waiting);
 #pragma unroll
-      for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-        if (first + i * kLanes >= unit.splits) break;
+      for (std::uint32_t i = 0; i < kJoinAtOnce; ++i) {
+        if (first + i * kJoinLanes >= unit.splits) break;
         join(published_value(words[i][1]), published_value(words[i][2]),
              published_value(words[i][0]));
       }
     }
 #pragma unroll
-    for (std::uint32_t distance = 1; distance < kLanes; distance *= 2) {
+    for (std::uint32_t distance = 1; distance < kJoinLanes; distance *= 2) {
       const float other_peak = __shfl_xor_sync(0xFFFFFFFFU, peak, distance);
       const float other_total = __shfl_xor_sync(0xFFFFFFFFU, total, distance);
       const float other_sum = __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
@@ -403,10 +416,11 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
   const std::uint32_t last = unit.last;
   if (first == last) return;
 
-  // Warps that have positions of this part.
-  constexpr std::uint32_t kRound = 16 * kDecodeWarps;
-  const std::uint32_t active =
-      kDim == 0 || last - first >= kRound ? kDecodeWarps : (last - first + 15) / 16;
+  // Tiles of the tensor cores begin at multiples of 16; warps that have positions of this part.
+  const std::uint32_t first_tile = first / 16 * 16;
+  const std::uint32_t tiles = (last - first_tile + 15) / 16;
+  const std::uint32_t active = kDim == 0 || tiles >= kDecodeWarps ? kDecodeWarps : tiles;
+  const std::uint32_t own_tile = first_tile + warp * 16;
   [[maybe_unused]] CacheTile<kDim != 0 ? kDim : 64> tile;
   auto* const halves = reinterpret_cast<__half*>(s.queries);
   auto* const new_halves = reinterpret_cast<__half*>(s.new_key);
@@ -415,6 +429,7 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
                                          reinterpret_cast<const __half*>(values),
                                          shape.kv_heads,
                                          kv,
+                                         first,
                                          last,
                                          position,
                                          new_halves,
@@ -426,7 +441,7 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
        position % kPageTokens) *
       dim;
   if constexpr (kDim != 0) {
-    if (first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+    if (own_tile < last) tile.load(head_of(), own_tile);
     if (warp < group) {
       const float4 x = prepare_quad<kDim>(p, p.qkv + (kv * group + warp) * kDim, tag,
                                           layer.weights.q_norm, shape.scale * 1.44269504F, s.turns);
@@ -472,10 +487,10 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
 
   for (std::uint32_t h0 = 0; h0 < group; h0 += kPassHeads) {
     if constexpr (kDim != 0) {
-      if (h0 != 0 && first + warp * 16 < last) tile.load(head_of(), first + warp * 16);
+      if (h0 != 0 && own_tile < last) tile.load(head_of(), own_tile);
       if (warp < active) {
-        attend_on_tensor_cores<kDim>(halves, s.scratch, scratch_heads, head_of(), first + warp * 16,
-                                     tile, group, h0);
+        attend_on_tensor_cores<kDim>(halves, s.scratch, scratch_heads, head_of(), own_tile, tile,
+                                     group, h0);
       }
     } else {
       attend_plainly<T>(s, keys, values, shape, kv, first, last, group, h0, page_of);
@@ -485,21 +500,28 @@ __device__ inline void decode_attention(const DecodeParameters& p, const DecodeI
     for (std::uint32_t o = threadIdx.x; o < heads * dim; o += kDecodeThreads) {
       const std::uint32_t h = o / dim;
       const std::uint32_t i = o - h * dim;
-      float peak = -FLT_MAX;
+      // All are read at once; a warp without positions counts as nothing.
+      float peaks[kDecodeWarps];
+      float totals[kDecodeWarps];
+      float sums[kDecodeWarps];
 #pragma unroll
       for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-        if (w >= active) break;
-        peak = fmaxf(peak, s.scratch[(w * scratch_heads + h) * (dim + 4) + dim]);
+        const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
+        const bool used = w < active;
+        peaks[w] = used ? from[dim] : -FLT_MAX;
+        totals[w] = used ? from[dim + 1] : 0;
+        sums[w] = used ? from[i] : 0;
       }
+      float peak = peaks[0];
+#pragma unroll
+      for (std::uint32_t w = 1; w < kDecodeWarps; ++w) peak = fmaxf(peak, peaks[w]);
       float total = 0;
       float sum = 0;
 #pragma unroll
       for (std::uint32_t w = 0; w < kDecodeWarps; ++w) {
-        if (w >= active) break;
-        const float* const from = s.scratch + (w * scratch_heads + h) * (dim + 4);
-        const float weight = exp2_fast(from[dim] - peak);
-        total = fmaf(weight, from[dim + 1], total);
-        sum = fmaf(weight, from[i], sum);
+        const float weight = exp2_fast(peaks[w] - peak);
+        total = fmaf(weight, totals[w], total);
+        sum = fmaf(weight, sums[w], sum);
       }
       if (splits == 1) {
         publish(p.attended + (kv * group + h0 + h) * dim + i, __fdividef(sum, total), tag);

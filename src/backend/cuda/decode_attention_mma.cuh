@@ -27,12 +27,15 @@ struct CachedHead {
   const __half* values;
   std::uint32_t kv_heads;
   std::uint32_t kv;
+  std::uint32_t first;
   std::uint32_t last;  // past the last position to read
   std::uint32_t position;
   const __half* new_key;    // [head_dim], in shared memory
   const __half* new_value;  // [head_dim]
   PageOf page_of;
 
+  __device__ bool reads(std::uint32_t t) const { return t >= first && t < last; }
+  __device__ bool cached(std::uint32_t t) const { return reads(t) && t != position; }
   __device__ std::size_t offset(std::uint32_t t, std::uint32_t dim) const {
     return ((static_cast<std::size_t>(page_of(t)) * kv_heads + kv) * kPageTokens +
             t % kPageTokens) *
@@ -57,39 +60,41 @@ struct CacheTile {
     return 2 * column() + (r & 1) + 8 * (r >> 1);
   }
 
+  // The tile begins at `base`, a multiple of 16, and `at` of the cached values: a page holds all of
+  // it, so that one look at the page table finds it.
+  static_assert(kPageTokens % 16 == 0);
   template <typename Head>
-  __device__ void load_keys(const Head& head, std::uint32_t base) {
+  __device__ void load_keys(const Head& head, std::uint32_t base, std::size_t at) {
+    const __half* const from = head.keys + at + row() * kDim + 8 * column();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const std::uint32_t t = base + row() + 8 * r;
-      const bool used = t < head.last && t != head.position;
-      const __half* const from = head.keys + (used ? head.offset(t, kDim) : 0) + 8 * column();
+      const bool used = head.cached(base + row() + 8 * r);
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        key[r][c] =
-            used ? __ldcg(reinterpret_cast<const uint4*>(from + 32 * c)) : uint4{0, 0, 0, 0};
+        key[r][c] = used ? __ldcg(reinterpret_cast<const uint4*>(from + 8 * r * kDim + 32 * c))
+                         : uint4{0, 0, 0, 0};
       }
     }
   }
   template <typename Head>
-  __device__ void load_values(const Head& head, std::uint32_t base) {
+  __device__ void load_values(const Head& head, std::uint32_t base, std::size_t at) {
+    const __half* const from = head.values + at + row() * (kDim / 8);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
-      const std::uint32_t t = base + value_position(r);
-      const bool used = t < head.last && t != head.position;
-      const __half* const from =
-          head.values + (used ? head.offset(t, kDim) : 0) + row() * (kDim / 8);
+      const bool used = head.cached(base + value_position(r));
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
-        value[r][piece] =
-            used ? __ldcg(reinterpret_cast<const uint4*>(from + 8 * piece)) : uint4{0, 0, 0, 0};
+        value[r][piece] = used ? __ldcg(reinterpret_cast<const uint4*>(
+                                     from + value_position(r) * kDim + 8 * piece))
+                               : uint4{0, 0, 0, 0};
       }
     }
   }
   template <typename Head>
   __device__ void load(const Head& head, std::uint32_t base) {
-    load_keys(head, base);
-    load_values(head, base);
+    const std::size_t at = head.offset(base, kDim);
+    load_keys(head, base, at);
+    load_values(head, base, at);
   }
   // Puts the new position in its place, once it stands in shared memory.
   template <typename Head>
@@ -117,9 +122,9 @@ struct CacheTile {
   }
 };
 
-// This warp's positions from `base` on, every 16 * kDecodeWarps of them, the first of them in
-// `cached`, for the heads [h0, h0 + 8) of a group; leaves sum, peak and total of each head in
-// scratch [kDecodeWarps][scratch_heads][kDim + 4].
+// This warp's positions from `base`, a multiple of 16, on, every 16 * kDecodeWarps of them, the
+// first of them in `cached`, for the heads [h0, h0 + 8) of a group; leaves sum, peak and total of
+// each head in scratch [kDecodeWarps][scratch_heads][kDim + 4].
 template <int kDim, typename Head>
 __device__ inline void attend_on_tensor_cores(const __half* queries, float* scratch,
                                               std::uint32_t scratch_heads, const Head& head,
@@ -154,9 +159,13 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
 #pragma unroll
     for (int i = 0; i < 4; ++i) score[i] += other[i];
     const std::uint32_t next_base = base + kDecodeWarps * 16;
-    if (next_base < head.last) cached.load_keys(head, next_base);
-    if (base + row >= head.last) score[0] = score[1] = -FLT_MAX;
-    if (base + row + 8 >= head.last) score[2] = score[3] = -FLT_MAX;
+    std::size_t next_at = 0;
+    if (next_base < head.last) {
+      next_at = head.offset(next_base, kDim);
+      cached.load_keys(head, next_base, next_at);
+    }
+    if (!head.reads(base + row)) score[0] = score[1] = -FLT_MAX;
+    if (!head.reads(base + row + 8)) score[2] = score[3] = -FLT_MAX;
     float weight[4];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -194,7 +203,7 @@ __device__ inline void attend_on_tensor_cores(const __half* queries, float* scra
                 __byte_perm(word(2), word(3), 0x7632), p0, p1);
       }
     }
-    if (next_base < head.last) cached.load_values(head, next_base);
+    if (next_base < head.last) cached.load_values(head, next_base, next_at);
     base = next_base;
   }
 #pragma unroll

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,25 +75,27 @@ void report(const Case& c, std::string_view test, std::uint32_t tokens, std::uin
   std::fflush(stdout);
 }
 
-// Prints the mean time of every part of a layer's phases, over blocks and layers, in clock cycles.
+// Prints where a layer's time goes, in clock cycles: of each phase the rows, from a block's having
+// the input, as the mean of all blocks and of the quickest and the slowest; and from there to the
+// next phase's input.
 void print_timeline(const std::vector<long long>& clocks, std::uint32_t blocks,
                     std::uint32_t layers) {
   constexpr const char* kPhases[] = {"q, k, v", "o", "gate, up", "down"};
-  constexpr const char* kParts[] = {"receive", "input", "rows", "others", "attention"};
   for (std::uint32_t phase = 0; phase < 4; ++phase) {
-    std::string line = fmt::format("  {:9}", kPhases[phase]);
-    for (std::uint32_t part = 0; part < (phase == 0 ? 5U : 4U); ++part) {
-      double sum = 0;
-      for (std::uint32_t block = 0; block < blocks; ++block) {
-        for (std::uint32_t layer = 1; layer < layers; ++layer) {
-          const std::size_t at =
-              (std::size_t{block} * (4 * layers + 1) + 4 * layer + phase) * kTimelinePoints + part;
-          sum += static_cast<double>(clocks[at + 1] - clocks[at]);
-        }
+    std::vector<double> rows(blocks);
+    double next = 0;
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      for (std::uint32_t layer = 1; layer + 1 < layers; ++layer) {
+        const long long* const at =
+            &clocks[(std::size_t{block} * (4 * layers + 1) + 4 * layer + phase) * kTimelinePoints];
+        rows[block] += static_cast<double>(at[kPhaseRowsDone] - at[kPhaseReceived]) / (layers - 2);
+        next += static_cast<double>(at[kTimelinePoints + kPhaseReceived] - at[kPhaseRowsDone]);
       }
-      line += fmt::format(" {} {:.0f}", kParts[part], sum / blocks / (layers - 1));
     }
-    fmt::print(stderr, "{}\n", line);
+    const auto [quickest, slowest] = std::minmax_element(rows.begin(), rows.end());
+    fmt::print(stderr, "  {:9} rows {:.0f} ({:.0f} to {:.0f}) next input {:.0f}\n", kPhases[phase],
+               std::accumulate(rows.begin(), rows.end(), 0.0) / blocks, *quickest, *slowest,
+               next / (static_cast<double>(blocks) * (layers - 2)));
   }
 }
 

@@ -11,7 +11,8 @@ SharedMap decode_shared_map(const DecodeParameters& p) {
   SharedMap m{};
   m.scales = align(p.widest);
   m.sums = m.scales + align(p.widest / 32 * 4);
-  const std::uint32_t activations = m.sums + align(p.widest / 16 * 4);
+  m.squares = m.sums + align(p.widest / 16 * 4);
+  const std::uint32_t activations = m.squares + align(kDecodeThreads * 4);
   // Eight heads of f16 at least, which the tensor cores read.
   m.new_key =
       align(p.widest_group * 4 > 16 * p.widest_head ? p.widest_group * 4 : 16 * p.widest_head);

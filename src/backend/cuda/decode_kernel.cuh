@@ -9,7 +9,7 @@
 #include "backend/cuda/unpack.cuh"
 
 // One token in one persistent kernel: a block a multiprocessor, five phases a layer. Twelve warps
-// compute, one more asks for their weights (decode_stream.cuh). docs/performance-cuda.md has
+// compute, four more ask for their weights (decode_stream.cuh). docs/performance-cuda.md has
 // the arithmetic.
 
 namespace edgerunner::cuda {
@@ -61,19 +61,24 @@ __device__ inline void quantize_group(float4 v, std::uint32_t i, bool inside, st
   }
   const float scale = peak * (1.0F / 127.0F);
   // Smaller peaks have no reciprocal, and add nothing.
-  const float inverse = peak > 0x1p-100F ? __fdividef(127.0F, peak) : 0.0F;
-  const int a = __float2int_rn(v.x * inverse);
-  const int b = __float2int_rn(v.y * inverse);
-  const int c = __float2int_rn(v.z * inverse);
-  const int d = __float2int_rn(v.w * inverse);
-  int sum = a + b + c + d;
+  const float inverse = peak > 0x1p-100F ? 127.0F * reciprocal(peak) : 0.0F;
+  // Added to 1.5 * 2^23, a float is rounded to an integer, whose code is its lowest byte.
+  const auto rounded = [&](float x) {
+    return __float_as_uint(fmaf(x, inverse, __int_as_float(kSumAsFloat)));
+  };
+  const std::uint32_t a = rounded(v.x);
+  const std::uint32_t b = rounded(v.y);
+  const std::uint32_t c = rounded(v.z);
+  const std::uint32_t d = rounded(v.w);
+  int sum = 0;
   if constexpr (kSums) {
+    sum = static_cast<int>(a + b + c + d - 4U * kSumAsFloat);
     sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
     sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
   }
   if (!inside) return;
   *reinterpret_cast<std::uint32_t*>(codes + i) =
-      (a & 0xFF) | (b & 0xFF) << 8 | (c & 0xFF) << 16 | static_cast<std::uint32_t>(d & 0xFF) << 24;
+      __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
   if (kSums && i % 16 == 0) sums[i / 16] = scale * static_cast<float>(sum);
   if (i % 32 == 0) scales[i / 32] = scale;
 }
@@ -121,15 +126,24 @@ __device__ inline void lane_dot_of(ElementType type, const std::uint8_t* const (
   }
 }
 
-// The sums over the warp of two values at once: of `a` in the lower half of the lanes, of `b` in
-// the upper.
-__device__ inline float warp_sum_two(float a, float b) {
+// Sums over the warp: of `a` in the lower half of the lanes and of `b` in the upper, and of
+// `square` in all of them. Both at once, since a step waits for the one before.
+struct WarpSums {
+  float product;
+  float squares;
+};
+__device__ inline WarpSums warp_sums(float a, float b, float square) {
   const bool upper = (threadIdx.x & 16) != 0;
-  float sum = (upper ? b : a) + __shfl_xor_sync(0xFFFFFFFFU, upper ? a : b, 16);
+  WarpSums sums = {(upper ? b : a) + __shfl_xor_sync(0xFFFFFFFFU, upper ? a : b, 16),
+                   square + __shfl_xor_sync(0xFFFFFFFFU, square, 16)};
+#pragma unroll
   for (int distance = 8; distance > 0; distance /= 2) {
-    sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
+    const float product = __shfl_xor_sync(0xFFFFFFFFU, sums.product, distance);
+    const float squares = __shfl_xor_sync(0xFFFFFFFFU, sums.squares, distance);
+    sums.product += product;
+    sums.squares += squares;
   }
-  return sum;
+  return sums;
 }
 
 // The computing warps' part: all phases of a token.
@@ -145,6 +159,7 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
   auto* const table = reinterpret_cast<PageId*>(shared + map.table);
   auto* const layers = reinterpret_cast<DecodeLayer*>(shared + map.layers);
   auto* const reduce = reinterpret_cast<float*>(shared + map.reduce);
+  auto* const squares = reinterpret_cast<float*>(shared + map.squares);
   auto* const residual = reinterpret_cast<float*>(shared + map.residual);
   auto& unit = *reinterpret_cast<AttentionUnit*>(reduce + 64);
   const std::uint32_t warp = threadIdx.x / 32;
@@ -164,19 +179,24 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     table[i] = io.pages[i];
   }
 
-  // Layers are described in shared memory, this one and the next.
+  // Layers are described in shared memory, this one and the next. The last warp fetches them: it
+  // has nothing else to do when attention begins.
+  static_assert(sizeof(DecodeLayer) / 16 <= 32);
   const auto fetch_layer = [&](std::uint32_t index) {
-    if (threadIdx.x < sizeof(DecodeLayer) / 16) {
-      copy_16(shared_address(layers + (index & 1)) + threadIdx.x * 16,
-              reinterpret_cast<const uint4*>(p.layers + index) + threadIdx.x, true);
+    if (warp == kDecodeWarps - 1 && lane < sizeof(DecodeLayer) / 16) {
+      copy_16(shared_address(layers + (index & 1)) + lane * 16,
+              reinterpret_cast<const uint4*>(p.layers + index) + lane, true);
     }
     copy_commit();
   };
+  long long* clocks = nullptr;
+  if (threadIdx.x == 0 && io.timeline != nullptr) {
+    clocks = io.timeline +
+             static_cast<std::size_t>(blockIdx.x) * (4 * p.layer_count + 1) * kTimelinePoints;
+    clocks[kPhaseBegun] = clock64();
+  }
   const auto mark = [&](std::uint32_t step, std::uint32_t point) {
-    if (io.timeline == nullptr || threadIdx.x != 0) return;
-    io.timeline[(static_cast<std::size_t>(blockIdx.x) * (4 * p.layer_count + 1) + step) *
-                    kTimelinePoints +
-                point] = clock64();
+    if (clocks != nullptr) clocks[step * kTimelinePoints + point] = clock64();
   };
 
   // One body for all phases, so that the whole loop stays in the instruction cache.
@@ -187,7 +207,6 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     const std::uint32_t tag = first_tag + (step >> 2);
     const DecodeLayer& layer = layers[(step >> 2) & 1];
     const DeviceLayer& w = layer.weights;
-    mark(step, 0);
     // This warp's first row and its matrix, found before the input comes; of q, k and v, `part`
     // says which.
     std::uint32_t part = 0;
@@ -229,13 +248,18 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
     const DecodeLayer& neighbour = layers[((step >> 2) + 1) & 1];  // until attention the one before
     const bool fresh = kind == 0 && (step == 0 || !cut_alike(neighbour.shape, layer.shape));
     if (fresh && threadIdx.x == 0) unit.find(layer.shape, position, p.split_tokens);
+    // What attention will read of the cache is brought into the L2 a layer ahead, while this one's
+    // is awaited; but for the first layer and those whose cut of the sequence isn't known yet.
+    if (kind == 1 && (step >> 2) + 1 < p.layer_count && cut_alike(neighbour.shape, layer.shape)) {
+      prefetch_cache<T, kDim>(p, io, neighbour, unit, table);
+    }
     const bool normed = (kind & 1) == 0;
     if (normed) {
       // The norm's scale is a factor of the whole vector: it is left out of the quantisation and
       // multiplies the products, so that nobody waits for the sum of squares.
       const float* const weight =
           kind == 0 ? w.attention_norm : (kind == 2 ? w.feed_forward_norm : p.output_norm);
-      float squares = 0;
+      float square = 0;
       for (std::uint32_t base = 0; base < p.dim; base += kNormSteps * kStepFloats) {
         float4 by[kNormSteps];
         float4 v[kNormSteps];
@@ -246,28 +270,25 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
           by[s] = i < p.dim ? *reinterpret_cast<const float4*>(weight + i) : float4{0, 0, 0, 0};
         }
         receive<kNormSteps, kStepFloats>(kind == 2 ? p.x_middle : p.x, first, p.dim, tag, v);
-        mark(step, 1);
 #pragma unroll
         for (int s = 0; s < kNormSteps; ++s) {
           if (base + s * kStepFloats >= p.dim) break;
           const std::uint32_t i = first + s * kStepFloats;
-          squares = fmaf(v[s].x, v[s].x, squares);
-          squares = fmaf(v[s].y, v[s].y, squares);
-          squares = fmaf(v[s].z, v[s].z, squares);
-          squares = fmaf(v[s].w, v[s].w, squares);
+          square = fmaf(v[s].x, v[s].x, square);
+          square = fmaf(v[s].y, v[s].y, square);
+          square = fmaf(v[s].z, v[s].z, square);
+          square = fmaf(v[s].w, v[s].w, square);
           const float4 scaled_by = {v[s].x * by[s].x, v[s].y * by[s].y, v[s].z * by[s].z,
                                     v[s].w * by[s].w};
           quantize_group<kSums>(scaled_by, i, i < p.dim, codes, scales, sums16);
         }
       }
-      squares = warp_sum(squares);
-      if (lane == 0) reduce[warp] = squares;
+      squares[threadIdx.x] = square;
     } else {
       for (std::uint32_t base = 0; base < cols; base += kPlainSteps * kStepFloats) {
         float4 v[kPlainSteps];
         const std::uint32_t first = base + threadIdx.x * 4;
         receive<kPlainSteps, kStepFloats>(kind == 1 ? p.attended : p.hidden, first, cols, tag, v);
-        mark(step, 1);
 #pragma unroll
         for (int s = 0; s < kPlainSteps; ++s) {
           if (base + s * kStepFloats >= cols) break;
@@ -276,18 +297,18 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
         }
       }
     }
+    mark(step, kPhaseReceived);
     sync_decoders();
-    float factor = 1;
+    float square = 0;  // this lane's share
     if (normed) {
-      float squares = 0;
+      constexpr std::uint32_t kEach = kDecodeThreads / 32;
+      static_assert(kEach % 4 == 0);
 #pragma unroll
-      for (std::uint32_t i = 0; i < kDecodeWarps; i += 4) {
-        const float4 some = *reinterpret_cast<const float4*>(reduce + i);
-        squares += (some.x + some.y) + (some.z + some.w);
+      for (std::uint32_t i = 0; i < kEach; i += 4) {
+        const float4 some = *reinterpret_cast<const float4*>(squares + lane * kEach + i);
+        square += (some.x + some.y) + (some.z + some.w);
       }
-      factor = rsqrtf(fmaf(squares, p.inverse_dim, p.epsilon));
     }
-    mark(step, 2);
     std::uint32_t kept = warp + upper * kDecodeWarps;  // place of the lane's row in `residual`
 #pragma unroll 1
     for (;;) {
@@ -297,17 +318,17 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
         const std::uint32_t mine = kind == 2 ? row : row + upper * step_rows;
         const bool speaks = (lane & 15) == 0 && (upper == 0 || two);
         float added = 0;
-        if (speaks) {
-          if (bias != nullptr) added = bias[mine];
-          if ((kind & 1) != 0) added += residual[kept];
-        }
+        if (speaks && bias != nullptr) added = bias[mine];
+        if (speaks && (kind & 1) != 0) added += residual[kept];
         float sums[2] = {0, 0};
 #pragma unroll 1
-        for (std::uint32_t at = 0; at < cols; at += segment_elements) {
+        for (std::uint32_t at = 0;;) {
           const QuantizedVector x = {codes + at, scales + at / 32, sums16 + at / 16};
-          const std::uint8_t* const a = stream.take();
+          const Stage a = stream.take();
+          Stage b = a;
           if (two) {
-            const std::uint8_t* const pair[2] = {a, stream.take()};
+            b = stream.take();
+            const std::uint8_t* const pair[2] = {a.segment, b.segment};
             if (cols - at >= segment_elements) {
               lane_dot_of<kSet, 2, true>(type, pair, static_cast<int>(segment_elements), x,
                                          static_cast<int>(lane), sums);
@@ -315,56 +336,54 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
               lane_dot_of<kSet, 2, false>(type, pair, static_cast<int>(cols - at), x,
                                           static_cast<int>(lane), sums);
             }
-            __syncwarp();
-            stream.give_back();
           } else {
-            const std::uint8_t* const one[1] = {a};
+            const std::uint8_t* const one[1] = {a.segment};
             float sum[1] = {sums[0]};
             lane_dot_of<kSet, 1, false>(
                 type, one,
                 static_cast<int>(cols - at < segment_elements ? cols - at : segment_elements), x,
                 static_cast<int>(lane), sum);
             sums[0] = sum[0];
-            __syncwarp();
           }
-          stream.give_back();
-        }
-        const float sum = fmaf(warp_sum_two(sums[0], sums[1]), factor, added);
-        if (kind == 2) {
-          const float other = __shfl_xor_sync(0xFFFFFFFFU, sum, 16);
-          if (lane == 0) {
-            publish(p.hidden + row, __fdividef(sum, 1.0F + __expf(-sum)) * other, tag);
+          at += segment_elements;
+          // A row's sum goes out before its room is given back: others wait for it.
+          if (at >= cols) {
+            const WarpSums all = warp_sums(sums[0], sums[1], square);
+            const float factor =
+                normed ? reciprocal_root(fmaf(all.squares, p.inverse_dim, p.epsilon)) : 1.0F;
+            const float sum = fmaf(all.product, factor, added);
+            if (kind == 2) {
+              const float other = __shfl_xor_sync(0xFFFFFFFFU, sum, 16);
+              if (lane == 0) {
+                publish(p.hidden + row, __fdividef(sum, 1.0F + __expf(-sum)) * other, tag);
+              }
+            } else if (speaks) {
+              if (kind == 4) {
+                io.logits[mine] = sum;
+                best.offer(sum, mine);
+              } else if (kind == 0) {
+                publish(p.qkv + before + mine, sum, tag);
+              } else {
+                publish((kind == 1 ? p.x_middle : p.x) + mine, sum, kind == 1 ? tag : tag + 1);
+                residual[kept] = sum;
+              }
+            }
           }
-          row += step_rows;
-          continue;
+          __syncwarp();
+          stream.give_back(a);
+          if (two) stream.give_back(b);
+          if (at >= cols) break;
         }
-        if (speaks) {
-          if (kind == 4) {
-            io.logits[mine] = sum;
-            best.offer(sum, mine);
-          } else if (kind == 0) {
-            publish(p.qkv + before + mine, sum, tag);
-          } else {
-            publish((kind == 1 ? p.x_middle : p.x) + mine, sum, kind == 1 ? tag : tag + 1);
-            residual[kept] = sum;
-          }
-        }
-        row += two ? 2 * step_rows : step_rows;
+        row += two && kind != 2 ? 2 * step_rows : step_rows;
         kept += 2 * kDecodeWarps;
       }
       if (kind != 0 || part == 2) break;
       next_part();
     }
-    mark(step, 3);
-    // What attention will read of the cache is brought into the L2 a phase ahead, but for the first
-    // layer and those whose cut of the sequence isn't known yet.
+    mark(step, kPhaseRowsDone);
     if (kind == 0 && fresh) prefetch_cache<T, kDim>(p, io, layer, unit, table);
-    if (kind == 3 && (step >> 2) + 1 < p.layer_count && cut_alike(neighbour.shape, layer.shape)) {
-      prefetch_cache<T, kDim>(p, io, neighbour, unit, table);
-    }
     // The quantised vector is read no more.
     sync_decoders();
-    mark(step, 4);
     if (kind != 0) continue;
     if ((step >> 2) + 1 < p.layer_count) fetch_layer((step >> 2) + 1);
     decode_attention<T, kDim>(
@@ -373,7 +392,6 @@ __device__ __forceinline__ void decode_token(const DecodeParameters& p, const De
          reinterpret_cast<float*>(shared + map.scratch), turns, table});
     copy_wait<0>();
     sync_decoders();
-    mark(step, 5);
   }
 
   if (io.logits != nullptr && io.next_token != nullptr) {
@@ -435,12 +453,10 @@ __global__ void __launch_bounds__(kDecodeLaunchThreads, 1)
     reinterpret_cast<float*>(shared + p.map.residual)[threadIdx.x] = x;
   }
   __syncthreads();
-  // Registers would be 128 a thread; the requesting warp's group needs few.
+  // Registers would be 128 a thread; the requesting warps need few.
   if (threadIdx.x >= kDecodeThreads) {
     keep_registers<32>();
-    if (threadIdx.x < kDecodeThreads + 32) {
-      WeightRequests(p, io.logits != nullptr, shared).run();
-    }
+    WeightRequests(p, io.logits != nullptr, shared).run();
   } else {
     take_registers<160>();
     decode_token<T, kDim, kSet>(p, io, shared, first_tag, position);

@@ -11,10 +11,13 @@ constexpr std::uint32_t kHopper = 9;  // major compute capability: bulk copies, 
 constexpr std::uint32_t kWidestNorm = 8192;
 constexpr std::uint32_t kTablePages = 512;  // 32,768 positions; longer tables are read from L2
 
-// Stages of a ring that are on their way at once where weights are Q4_K. What is asked for at once
-// delays whatever else a block waits for; other types lose more by asking for less
+// Stages of a ring that are on their way at once. What is asked for beyond what keeps the memory
+// busy delays whatever else a block waits for: vectors, keys and values. Two are best for wide
+// models; narrow ones, whose rows are a segment or less, need another to keep busy
 // (docs/performance-cuda.md).
-constexpr std::uint32_t kInFlightQ4K = 2;
+constexpr std::uint32_t kInFlight = 2;
+constexpr std::uint32_t kInFlightNarrow = 3;
+constexpr std::uint32_t kNarrow = 2048;  // columns
 // Fewest tokens of a part that a sequence's keys are cut into. It depends on nothing, so a row's
 // result depends on its own position alone.
 constexpr std::uint32_t kSplitTokens = 64;
@@ -156,8 +159,7 @@ DecodePlan::DecodePlan(const DecoderSpec& spec, const ExecutorOptions& options,
   // Two barriers a stage. More than twelve stages hide nothing more.
   const std::uint32_t stage_and_barriers = p.stage_bytes + 2 * std::uint32_t{sizeof(std::uint64_t)};
   p.stages = std::min<std::uint32_t>(12, room / (kDecodeWarps * stage_and_barriers));
-  const bool has_q4_k = (p.type_mask & type_bit(ElementType::q4_k)) != 0;
-  p.in_flight = has_q4_k ? std::min(kInFlightQ4K, p.stages) : p.stages;
+  p.in_flight = std::min(p.dim <= kNarrow ? kInFlightNarrow : kInFlight, p.stages);
   p.split_tokens = kSplitTokens;
   p.map = decode_shared_map(p);
   shared_bytes_ = p.map.ring + p.stages * kDecodeWarps * stage_and_barriers;

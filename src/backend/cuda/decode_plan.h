@@ -40,17 +40,21 @@ struct DecodeIo {
   std::uint32_t* next_position = nullptr;
   TokenId* produced = nullptr;
   std::uint32_t* produced_count = nullptr;
-  // Where given, each block's clock at kTimelinePoints points of every phase:
-  // [blocks][4 * layers + 1][kTimelinePoints]. Of a phase: begun, input received, input ready,
-  // rows done, block done; and of the first phase of a layer: attention done.
+  // Where given, each block's clock at points of every phase:
+  // [blocks][4 * layers + 1][kTimelinePoints].
   long long* timeline = nullptr;
 };
-inline constexpr std::uint32_t kTimelinePoints = 8;
+// Points of a phase, as a block's first warp sees them. Few, since each costs every token.
+inline constexpr std::uint32_t kPhaseBegun = 0;     // of the first phase alone
+inline constexpr std::uint32_t kPhaseReceived = 1;  // its input
+inline constexpr std::uint32_t kPhaseRowsDone = 2;
+inline constexpr std::uint32_t kTimelinePoints = 4;
 
 // Where things lie in a block's shared memory, in bytes from its start. Kept among the parameters,
 // so that addresses cost no registers.
 struct SharedMap {
   std::uint32_t scales = 0, sums = 0;      // of the quantised vector, whose codes are at 0
+  std::uint32_t squares = 0;               // [kDecodeThreads], what each thread adds to the norm
   std::uint32_t new_key = 0, scratch = 0;  // attention's, over the same bytes; queries at 0
   std::uint32_t turns = 0, table = 0, matrices = 0, layers = 0, reduce = 0;
   std::uint32_t residual = 0;        // [kResidualRows][kDecodeWarps], of the warps' own rows
@@ -141,8 +145,8 @@ void launch_decode_q8_0(const DecodeParameters& p, const DecodeIo& io, const Dec
 void launch_decode_k_quants(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
 void launch_decode_any(const DecodeParameters& p, const DecodeIo& io, const DecodeLaunch& how);
 
-// Threads that compute in a block of the decode kernel; another warp requests weights. Twelve
-// warps: with the requesting warp's group that is all that a multiprocessor's registers allow
+// Threads that compute in a block of the decode kernel; four more warps request weights. Twelve
+// warps: with the requesting group that is all that a multiprocessor's registers allow
 // without spilling any, and what spills would miss the little L1 that the ring leaves.
 inline constexpr std::uint32_t kDecodeThreads = 384;
 inline constexpr std::uint32_t kDecodeWarps = kDecodeThreads / 32;

@@ -6,8 +6,8 @@
 #include "backend/cuda/ptx.cuh"
 
 // The order in which the warps of the decode kernel read their weights, and the rings in shared
-// memory, one a warp, that the weights arrive in. The order depends on the model alone, so one warp
-// that does nothing else asks for the rows of the phases to come while the others still wait for
+// memory, one a warp, that the weights arrive in. The order depends on the model alone, so warps
+// that do nothing else ask for the rows of the phases to come while the others still wait for
 // this phase's activations: the memory stays busy while blocks wait for each other.
 //
 // Rows are dealt to warps one at a time, block by block, so that every multiprocessor gets the same
@@ -23,6 +23,13 @@ __device__ inline std::uint32_t row_step() { return gridDim.x * kDecodeWarps; }
 __device__ inline std::uint32_t first_row(std::uint32_t warp) {
   return warp * gridDim.x + blockIdx.x;
 }
+
+// Warps that request weights, and the rings that each serves. Requests of one warp follow each
+// other, some fifty cycles each and several hundred to look around: one warp for all twelve rings
+// brought 10 bytes a cycle, where the memory has 18.
+inline constexpr std::uint32_t kRequestWarps = (kDecodeLaunchThreads - kDecodeThreads) / 32;
+inline constexpr std::uint32_t kRingsEach = kDecodeWarps / kRequestWarps;
+static_assert(kDecodeWarps % kRequestWarps == 0 && kRingsEach <= 32);
 
 // A ring's stages and barriers: `full` tells the reader that a stage has arrived, `empty` the
 // requester that it has been read.
@@ -52,46 +59,63 @@ class Ring {
   std::uint64_t* full_;
 };
 
+// A stage that a warp reads.
+struct Stage {
+  const std::uint8_t* segment;
+  std::uint64_t* empty;  // the barrier that says when it has been read
+};
+
 // The reading end of a warp's ring. Every lane calls.
 class WeightStream {
  public:
   __device__ WeightStream(const DecodeParameters& p, std::uint8_t* shared)
-      : ring_(p, shared, threadIdx.x / 32) {}
+      : p_(p),
+        stage_(shared + p.map.ring + threadIdx.x / 32 * p.stages * p.stage_bytes),
+        full_(reinterpret_cast<std::uint64_t*>(shared + p.map.full) + threadIdx.x / 32 * p.stages),
+        left_(p.stages) {}
 
   // The next segment, once it has arrived.
-  __device__ const std::uint8_t* take() {
-    mbarrier_wait(ring_.full(next_), parity_);
-    const std::uint8_t* const segment = ring_.stage(next_);
-    ring_.advance(next_, parity_);
-    return segment;
+  __device__ Stage take() {
+    mbarrier_wait(full_, parity_);
+    const Stage taken = {stage_, full_ + kDecodeWarps * p_.stages};
+    stage_ += p_.stage_bytes;
+    ++full_;
+    if (--left_ == 0) {
+      left_ = p_.stages;
+      stage_ -= p_.stages * p_.stage_bytes;
+      full_ -= p_.stages;
+      parity_ ^= 1U;
+    }
+    return taken;
   }
-  // Gives back the room of the oldest segment taken; the warp has read it.
-  __device__ void give_back() {
-    if ((threadIdx.x & 31) == 0) mbarrier_arrive(ring_.empty(oldest_));
-    std::uint32_t unused = 0;
-    ring_.advance(oldest_, unused);
+  // Gives back a stage's room; the warp has read it.
+  __device__ static void give_back(const Stage& stage) {
+    if ((threadIdx.x & 31) == 0) mbarrier_arrive(stage.empty);
   }
 
  private:
-  Ring ring_;
-  std::uint32_t next_ = 0;
-  std::uint32_t oldest_ = 0;
+  const DecodeParameters& p_;
+  const std::uint8_t* stage_;  // the next one to read, and its barrier
+  std::uint64_t* full_;
+  std::uint32_t left_;  // stages before the ring's end
   std::uint32_t parity_ = 0;
 };
 
-// The requesting end of all rings: lane i serves warp i's.
+// The requesting end of the rings: a lane serves one.
 class WeightRequests {
  public:
   __device__ WeightRequests(const DecodeParameters& p, bool with_head, std::uint8_t* shared)
       : p_(p),
         with_head_(with_head),
         matrices_(reinterpret_cast<const StreamMatrix*>(shared + p.map.matrices)),
-        warp_(threadIdx.x & 31),
-        ring_(p, shared, warp_ < kDecodeWarps ? warp_ : 0) {}
+        lane_(threadIdx.x & 31),
+        warp_((threadIdx.x - kDecodeThreads) / 32 +
+              (lane_ < kRingsEach ? lane_ : 0) * kRequestWarps),
+        ring_(p, shared, warp_) {}
 
   __device__ void run() {
     row_ = first_row(warp_);
-    bool busy = warp_ < kDecodeWarps && find();
+    bool busy = lane_ < kRingsEach && find();
     std::uint32_t stage = 0;
     std::uint32_t parity = 1;  // of a fresh barrier's phase before the first: complete
     // The stages on their way: how many, and the oldest.
@@ -180,7 +204,8 @@ class WeightRequests {
   const DecodeParameters& p_;
   const bool with_head_;
   const StreamMatrix* const matrices_;
-  const std::uint32_t warp_;
+  const std::uint32_t lane_;
+  const std::uint32_t warp_;  // that reads the ring
   const Ring ring_;
   const std::uint8_t* a_ = nullptr;  // the next segment of each of the two rows
   const std::uint8_t* b_ = nullptr;

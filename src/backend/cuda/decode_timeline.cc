@@ -5,12 +5,6 @@
 namespace edgerunner::cuda {
 namespace {
 
-// Points of a phase (decode_plan.h).
-constexpr std::size_t kBegun = 0;
-constexpr std::size_t kReceived = 1;
-constexpr std::size_t kRowsDone = 3;
-constexpr std::size_t kBlockDone = 4;
-
 // All blocks receive a vector at nearly the same time: a few tell as much as all.
 constexpr std::uint32_t kBlocksASeen = 8;
 
@@ -40,17 +34,17 @@ std::vector<std::pair<Operation, double>> DecodeTimeline::shares() {
     const auto at = [&](std::uint32_t step, std::size_t point) {
       return static_cast<double>(clocks[step * kTimelinePoints + point]);
     };
-    embedding += at(0, kReceived) - at(0, kBegun);
+    embedding += at(0, kPhaseReceived) - at(0, kPhaseBegun);
     for (std::uint32_t step = 0; step < steps; ++step) {
-      const double next = at(step + 1, kReceived);
+      const double next = at(step + 1, kPhaseReceived);
       if (step % 4 == 0) {
-        phases[0] += at(step, kBlockDone) - at(step, kReceived);
-        attention += next - at(step, kBlockDone);
+        phases[0] += at(step, kPhaseRowsDone) - at(step, kPhaseReceived);
+        attention += next - at(step, kPhaseRowsDone);
       } else {
-        phases[step % 4] += next - at(step, kReceived);
+        phases[step % 4] += next - at(step, kPhaseReceived);
       }
     }
-    head += at(steps, kRowsDone) - at(steps, kReceived);
+    head += at(steps, kPhaseRowsDone) - at(steps, kPhaseReceived);
   }
   std::vector<std::pair<Operation, double>> shares = {{Operation::embedding, embedding},
                                                       {Operation::attention, attention},

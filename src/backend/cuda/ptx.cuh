@@ -16,6 +16,18 @@ __device__ inline void sync_threads(std::uint32_t barrier, std::uint32_t threads
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+// Approximations of 1 / x and 1 / sqrt(x) for x that are no subnormal numbers.
+__device__ inline float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ inline float reciprocal_root(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 // Every warp of a warpgroup gives back registers, or takes more: kCount are left to each thread.

@@ -1,9 +1,5 @@
 #include "arch/beyond_plain.h"
 
-#include <fmt/format.h>
-
-#include "edgerunner/error.h"
-
 namespace edgerunner {
 
 std::string_view beyond_plain(const Decoder& decoder) {
@@ -14,7 +10,6 @@ std::string_view beyond_plain(const Decoder& decoder) {
   if (spec.embedding_scale != 1 || spec.residual_scale != 1 || spec.logit_scale != 1) {
     return "multipliers of embedding, residual stream or logits";
   }
-  if (!spec.rope.long_inverse_frequencies.empty()) return "LongRoPE";
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
     const AttentionWeights& attention = decoder.weights.layers[i].attention;
@@ -25,15 +20,6 @@ std::string_view beyond_plain(const Decoder& decoder) {
     if (attention.q_norm.size() > layer.head_dim) return "norms over all heads together";
   }
   return {};
-}
-
-void require_plain(const Decoder& decoder, std::string_view backend) {
-  const std::string_view need = beyond_plain(decoder);
-  if (need.empty()) return;
-  throw Error(ErrorCode::unsupported,
-              fmt::format("the {} backend does not run {} models yet: they need {}; use another "
-                          "backend (--backend cpu)",
-                          backend, decoder.spec.architecture, need));
 }
 
 }  // namespace edgerunner

@@ -11,6 +11,8 @@ if(EDGERUNNER_CUDA_ENABLED)
   edgerunner_test(cuda_test
     cuda/cuda_cache_test.cc
     cuda/cuda_chain_test.cc
+    cuda/cuda_families_test.cc
+    cuda/cuda_family_ops_test.cc
     cuda/cuda_fast_bits_test.cc
     cuda/cuda_fixtures_test.cc
     cuda/cuda_memory_test.cc

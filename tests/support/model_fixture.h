@@ -29,7 +29,7 @@ struct ModelFixture {
 
 ModelFixture load_fixture(const std::string& name);
 
-// Names of all fixtures that are here, and of those that every backend runs (see beyond_plain.h).
+// Names of all fixtures that are here, and of the plain ones (see beyond_plain.h).
 std::vector<std::string> all_fixtures();
 std::vector<std::string> plain_fixtures();
 

@@ -25,6 +25,14 @@ struct DecoderShape {
   bool biases = false;
   bool head_norms = false;
   RopeLayout rope = RopeLayout::interleaved;
+  // What families have beyond llama; scales, caps, windows and rotations are set in the spec.
+  bool layer_norms = false;      // LayerNorm for RMSNorm
+  bool pre_norms = true;         // norms before blocks
+  bool post_norms = false;       // norms after blocks
+  bool whole_row_norms = false;  // of queries and of keys
+  bool gated = true;             // a gate in the feed-forward network
+  Activation activation = Activation::silu;
+  MixtureSpec mixture = {};
 };
 
 // A decoder with random weights, which it owns. The same shape and seed give the same model.
@@ -40,6 +48,9 @@ class RandomDecoder {
     spec.context_length = 4096;
     spec.norm_epsilon = 1e-5F;
     spec.rope.layout = shape.rope;
+    spec.norm = shape.layer_norms ? NormKind::layer : NormKind::rms;
+    spec.activation = shape.activation;
+    spec.post_norms = shape.post_norms;
     for (std::uint32_t i = 0; i < shape.head_dim / 2; ++i) {
       spec.rope.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * i / shape.head_dim));
     }
@@ -47,22 +58,27 @@ class RandomDecoder {
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
       spec.layers.push_back({shape.heads, shape.kv_heads, shape.head_dim, shape.ffn_dim,
                              shape.window, 1.0F / std::sqrt(static_cast<float>(shape.head_dim))});
+      spec.layers.back().mixture = shape.mixture;
       LayerWeights w;
-      w.attention.norm = vector(shape.dim, 1.0F);
+      if (shape.pre_norms) w.attention.norm = vector(shape.dim, 1.0F);
       w.attention.q = matrix(q_rows, shape.dim, shape.type);
       w.attention.k = matrix(kv_rows, shape.dim, shape.type);
       w.attention.v = matrix(kv_rows, shape.dim, shape.type);
       w.attention.o = matrix(shape.dim, q_rows, shape.type);
-      w.feed_forward.norm = vector(shape.dim, 1.0F);
-      w.feed_forward.gate = matrix(shape.ffn_dim, shape.dim, shape.type);
-      w.feed_forward.up = matrix(shape.ffn_dim, shape.dim, shape.type);
-      w.feed_forward.down = matrix(shape.dim, shape.ffn_dim, shape.type);
+      if (shape.pre_norms) w.feed_forward.norm = vector(shape.dim, 1.0F);
+      if (shape.mixture.count == 0) {
+        if (shape.gated) w.feed_forward.gate = matrix(shape.ffn_dim, shape.dim, shape.type);
+        w.feed_forward.up = matrix(shape.ffn_dim, shape.dim, shape.type);
+        w.feed_forward.down = matrix(shape.dim, shape.ffn_dim, shape.type);
+      } else {
+        w.feed_forward.mixture = mixture(shape);
+      }
       if (shape.biases) {
         w.attention.q_bias = vector(q_rows, 0.0F);
         w.attention.k_bias = vector(kv_rows, 0.0F);
         w.attention.v_bias = vector(kv_rows, 0.0F);
         w.attention.o_bias = vector(shape.dim, 0.0F);
-        w.feed_forward.gate_bias = vector(shape.ffn_dim, 0.0F);
+        if (shape.gated) w.feed_forward.gate_bias = vector(shape.ffn_dim, 0.0F);
         w.feed_forward.up_bias = vector(shape.ffn_dim, 0.0F);
         w.feed_forward.down_bias = vector(shape.dim, 0.0F);
       }
@@ -70,9 +86,22 @@ class RandomDecoder {
         w.attention.q_norm = vector(shape.head_dim, 1.0F);
         w.attention.k_norm = vector(shape.head_dim, 1.0F);
       }
+      if (shape.whole_row_norms) {
+        w.attention.q_norm = vector(q_rows, 1.0F);
+        w.attention.k_norm = vector(kv_rows, 1.0F);
+      }
+      if (shape.layer_norms) {
+        w.attention.norm_bias = vector(shape.dim, 0.0F);
+        w.feed_forward.norm_bias = vector(shape.dim, 0.0F);
+      }
+      if (shape.post_norms) {
+        w.attention.post_norm = vector(shape.dim, 1.0F);
+        w.feed_forward.post_norm = vector(shape.dim, 1.0F);
+      }
       decoder_.weights.layers.push_back(std::move(w));
     }
     decoder_.weights.output_norm = vector(shape.dim, 1.0F);
+    if (shape.layer_norms) decoder_.weights.output_norm_bias = vector(shape.dim, 0.0F);
     decoder_.weights.head = matrix(shape.vocab, shape.dim, shape.type);
   }
 
@@ -97,6 +126,22 @@ class RandomDecoder {
     Vector values(size);
     for (float& value : values) value = normal(random_);
     return values;
+  }
+
+  MixtureWeights mixture(const DecoderShape& shape) {
+    const MixtureSpec& m = shape.mixture;
+    MixtureWeights w;
+    w.router = matrix(m.count, shape.dim, ElementType::f32);
+    w.gate = matrix(m.count * m.ffn_dim, shape.dim, shape.type);
+    w.up = matrix(m.count * m.ffn_dim, shape.dim, shape.type);
+    w.down = matrix(m.count * shape.dim, m.ffn_dim, shape.type);
+    if (m.shared_ffn_dim > 0) {
+      w.shared_gate = matrix(m.shared_ffn_dim, shape.dim, shape.type);
+      w.shared_up = matrix(m.shared_ffn_dim, shape.dim, shape.type);
+      w.shared_down = matrix(shape.dim, m.shared_ffn_dim, shape.type);
+      w.shared_router = matrix(1, shape.dim, ElementType::f32);
+    }
+    return w;
   }
 
   // Gaussian weights that keep the variance of what they multiply.

@@ -1,3 +1,4 @@
+#include "backend/cuda/activate.cuh"
 #include "backend/cuda/cache_values.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
         for (std::uint32_t i = lane; i < dim; i += 32) {
           dot = fmaf(query[i], keys.load((base + j) * dim + i), dot);
         }
-        dot = warp_sum(dot) * keys.scale(base + j) * shape.scale;
+        dot = capped(warp_sum(dot) * keys.scale(base + j) * shape.scale, shape.cap);
       }
       if (lane == 0) score[j] = dot;
     }

@@ -207,7 +207,8 @@ void launch(const AttentionShape& shape, const DeviceBatch& batch, const RowTile
 }  // namespace
 
 bool tensor_attention_supports(const AttentionShape& shape, KvPrecision kv) {
-  return kv == KvPrecision::f16 && (shape.head_dim == 64 || shape.head_dim == 128) &&
+  return kv == KvPrecision::f16 && shape.cap == 0 &&
+         (shape.head_dim == 64 || shape.head_dim == 128) &&
          shape.heads / shape.kv_heads <= kAttentionRows;
 }
 

@@ -27,6 +27,18 @@ std::size_t most_weights(const Widths& w) {
   return std::size_t{w.dim} * std::max({2 * w.ffn, w.qkv_row, w.q_dim});
 }
 
+// Values that a row takes in f16 at most.
+std::uint64_t widest_half(const Widths& w) {
+  return std::max({w.dim, w.q_dim, w.ffn, w.expert_ffn});
+}
+
+// Of Scratch::branch: what blocks make is mostly added to the residual stream at once.
+std::size_t branch_width(const DecoderSpec& spec) {
+  const bool mixed = std::any_of(spec.layers.begin(), spec.layers.end(),
+                                 [](const LayerSpec& layer) { return layer.mixture.count > 0; });
+  return mixed || spec.post_norms || spec.residual_scale != 1 ? spec.dim : 0;
+}
+
 std::size_t pages_per_sequence(const ExecutorOptions& options) {
   return pages_for(options.max_context);
 }
@@ -41,11 +53,14 @@ Widths::Widths(const DecoderSpec& spec)
     const AttentionShape shape = attention_shape(layer);
     q_dim = std::max(q_dim, shape.q_dim());
     qkv_row = std::max(qkv_row, shape.row());
-    ffn = std::max(ffn, layer.ffn_dim);
+    const MixtureSpec& mixture = layer.mixture;
+    ffn = std::max(ffn, mixture.count > 0 ? mixture.shared_ffn_dim : layer.ffn_dim);
+    expert_ffn = std::max(expert_ffn, mixture.used * mixture.ffn_dim);
+    most_used = std::max(most_used, mixture.used);
   }
 }
 
-Scratch::Scratch(const DecoderSpec& spec, const ExecutorOptions& options) {
+Scratch::Scratch(const DecoderSpec& spec, const ExecutorOptions& options) : mixture(spec, options) {
   const Widths w(spec);
   const auto rows = [&](std::size_t width) {
     return DeviceBuffer(options.max_rows * width * sizeof(float));
@@ -54,39 +69,43 @@ Scratch::Scratch(const DecoderSpec& spec, const ExecutorOptions& options) {
   normed = rows(w.dim);
   qkv = rows(w.qkv_row);
   attended = rows(w.q_dim);
-  gate = rows(w.ffn);
-  up = rows(w.ffn);
-  rope_table = rows(2 * std::size_t{w.pairs});
+  gate = rows(std::max(w.ffn, w.expert_ffn));
+  up = rows(std::max(w.ffn, w.expert_ffn));
+  branch = rows(branch_width(spec));
   logits = DeviceBuffer(std::size_t{options.max_logit_rows} * w.vocab * sizeof(float));
 }
 
 std::uint64_t Scratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   const Widths w(spec);
   const std::uint64_t row = 2 * std::uint64_t{w.dim} + w.qkv_row + w.q_dim +
-                            2 * std::uint64_t{w.ffn} + 2 * std::uint64_t{w.pairs};
-  return sizeof(float) * (options.max_rows * row + std::uint64_t{options.max_logit_rows} * w.vocab);
+                            2 * std::uint64_t{std::max(w.ffn, w.expert_ffn)} + branch_width(spec);
+  return MixtureScratch::bytes(spec, options) +
+         sizeof(float) * (options.max_rows * row + std::uint64_t{options.max_logit_rows} * w.vocab);
 }
 
 HalfScratch::HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options) {
   const Widths widths(spec);
-  const std::size_t widest = std::max({widths.dim, widths.q_dim, widths.ffn});
-  x = DeviceBuffer(options.max_rows * widest * sizeof(__half));
-  scale = DeviceBuffer(options.max_rows * sizeof(float));
+  x = DeviceBuffer(options.max_rows * widest_half(widths) * sizeof(__half));
+  scale = DeviceBuffer(options.max_rows * std::max(1U, widths.most_used) * sizeof(float));
   weight_values = most_weights(widths);
   w = DeviceBuffer(weight_values * sizeof(__half));
 }
 
 std::uint64_t HalfScratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   const Widths w(spec);
-  return options.max_rows *
-             (std::uint64_t{std::max({w.dim, w.q_dim, w.ffn})} * sizeof(__half) + sizeof(float)) +
+  return options.max_rows * (widest_half(w) * sizeof(__half) +
+                             std::uint64_t{std::max(1U, w.most_used)} * sizeof(float)) +
          most_weights(w) * sizeof(__half);
 }
 
 bool HalfScratch::supports(const DecoderSpec& spec) {
   if (spec.dim % 8 != 0) return false;
   return std::all_of(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) {
-    return layer.ffn_dim % 8 == 0 && layer.heads * layer.head_dim % 8 == 0;
+    const MixtureSpec& mixture = layer.mixture;
+    const bool network = mixture.count > 0
+                             ? mixture.ffn_dim % 8 == 0 && mixture.shared_ffn_dim % 8 == 0
+                             : layer.ffn_dim % 8 == 0;
+    return network && layer.heads * layer.head_dim % 8 == 0;
   });
 }
 
@@ -168,7 +187,8 @@ const RowTile* BatchUpload::tiles() const {
 }
 
 AttentionShape attention_shape(const LayerSpec& layer) {
-  return {layer.heads, layer.kv_heads, layer.head_dim, layer.sliding_window, layer.attention_scale};
+  return {layer.heads,          layer.kv_heads,        layer.head_dim,
+          layer.sliding_window, layer.attention_scale, layer.attention_cap};
 }
 
 }  // namespace edgerunner::cuda

@@ -5,6 +5,7 @@
 
 #include "arch/decoder_spec.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/mixture.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/prefill_ops.h"
 #include "backend/executor.h"
@@ -17,7 +18,9 @@ struct Widths {
   std::uint32_t dim = 0;
   std::uint32_t q_dim = 0;
   std::uint32_t qkv_row = 0;
-  std::uint32_t ffn = 0;
+  std::uint32_t ffn = 0;         // of dense networks and of shared experts
+  std::uint32_t expert_ffn = 0;  // of a row's chosen experts together
+  std::uint32_t most_used = 0;   // experts of a row
   std::uint32_t pairs = 0;
   std::uint32_t vocab = 0;
 };
@@ -28,14 +31,15 @@ struct Scratch {
   Scratch(const DecoderSpec& spec, const ExecutorOptions& options);
   static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
 
-  DeviceBuffer x;           // [max_rows, dim]
-  DeviceBuffer normed;      // [max_rows, dim]
-  DeviceBuffer qkv;         // [max_rows, qkv_row]
-  DeviceBuffer attended;    // [max_rows, q_dim]
-  DeviceBuffer gate;        // [max_rows, ffn]
-  DeviceBuffer up;          // [max_rows, ffn]
-  DeviceBuffer rope_table;  // [max_rows, pairs] float2
-  DeviceBuffer logits;      // [max_logit_rows, vocab]
+  DeviceBuffer x;         // [max_rows, dim]
+  DeviceBuffer normed;    // [max_rows, dim]
+  DeviceBuffer qkv;       // [max_rows, qkv_row]
+  DeviceBuffer attended;  // [max_rows, q_dim]
+  DeviceBuffer gate;      // [max_rows, ffn or expert_ffn, the larger]
+  DeviceBuffer up;        // [max_rows, ffn or expert_ffn, the larger]
+  DeviceBuffer branch;    // [max_rows, dim], where a block's output isn't added as it comes
+  DeviceBuffer logits;    // [max_logit_rows, vocab]
+  MixtureScratch mixture;
 };
 
 // What the tensor cores' forward pass needs besides.
@@ -47,8 +51,8 @@ struct HalfScratch {
 
   HalfRows rows() const { return {x.as<__half>(), scale.as<float>()}; }
 
-  DeviceBuffer x;      // [max_rows, widest] f16
-  DeviceBuffer scale;  // [max_rows]
+  DeviceBuffer x;      // [max_rows, widest] or the chosen experts' [slots, ffn], f16
+  DeviceBuffer scale;  // [max_rows] or [slots]
   DeviceBuffer w;      // [weight_values] f16: matrices of a layer, or a part of the head
   std::size_t weight_values = 0;
 };

@@ -5,25 +5,37 @@
 
 namespace edgerunner::cuda {
 
+void rotate_and_cache(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
+                      cudaStream_t stream) {
+  const DeviceLayer& w = c.weights.layers()[layer];
+  const BlockNorms& norms = c.weights.norms()[layer];
+  const LayerSpec& spec = c.spec.layers[layer];
+  const AttentionShape shape = attention_shape(spec);
+  float* const qkv = c.scratch.qkv.as<float>();
+  const auto norm_rows = [&](const Norm& norm, float* x, std::uint32_t dim) {
+    if (norm.weight == nullptr) return;
+    launch_norm(norm, {x, shape.row(), x, shape.row(), rows.rows, dim}, stream);
+  };
+  norm_rows(norms.q_row, qkv, shape.q_dim());
+  norm_rows(norms.k_row, qkv + shape.q_dim(), shape.kv_dim());
+  launch_rotate_and_cache(shape, c.rotations.of(spec.rope, w.q_norm, w.k_norm), rows, qkv,
+                          c.cache.layer(layer), stream);
+  c.timer.lap(Operation::rope_and_cache, stream);
+}
+
 void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
                    cudaStream_t stream) {
-  const DeviceLayer& w = c.weights.layers()[layer];
+  rotate_and_cache(c, layer, rows, stream);
   const AttentionShape shape = attention_shape(c.spec.layers[layer]);
   const DeviceCache& cache = c.cache.layer(layer);
-  float* const qkv = c.scratch.qkv.as<float>();
-  launch_rotate_and_cache(
-      shape,
-      {w.q_norm, w.k_norm, c.spec.norm_epsilon, c.scratch.rope_table.as<float2>(),
-       static_cast<std::uint32_t>(c.spec.rope.inverse_frequencies.size()), c.spec.rope.layout},
-      rows, qkv, cache, stream);
-  c.timer.lap(Operation::rope_and_cache, stream);
+  const float* const qkv = c.scratch.qkv.as<float>();
   if (tensor_attention_supports(shape, c.kv)) {
     launch_attention_half(shape, rows, c.upload.tiles(), c.upload.tile_count(), qkv, cache,
-                          c.half.rows(), stream);
+                          c.half->rows(), stream);
   } else {
     float* const attended = c.scratch.attended.as<float>();
     launch_attention_f32(shape, rows, qkv, cache, attended, stream);
-    launch_to_half(attended, rows.rows, shape.q_dim(), c.half.rows(), stream);
+    launch_to_half(attended, rows.rows, shape.q_dim(), c.half->rows(), stream);
   }
   c.timer.lap(Operation::attention, stream);
 }

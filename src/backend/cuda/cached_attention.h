@@ -6,8 +6,12 @@
 
 namespace edgerunner::cuda {
 
-// A layer's attention for any number of rows, fast precision: from queries, keys and values in
-// scratch.qkv, which it rotates and caches, to the heads' outputs in half.
+// Norms, rotates and caches a layer's queries, keys and values of any number of rows, as they lie
+// in scratch.qkv.
+void rotate_and_cache(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
+                      cudaStream_t stream);
+
+// The same and attention, fast precision: to the heads' outputs in half.
 void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
                    cudaStream_t stream);
 

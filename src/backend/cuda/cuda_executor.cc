@@ -17,10 +17,12 @@
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/decode_timeline.h"
 #include "backend/cuda/device_limits.h"
+#include "backend/cuda/f32_pass.h"
 #include "backend/cuda/few_rows_pass.h"
 #include "backend/cuda/half_pass.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/pass_timer.h"
+#include "backend/cuda/rotations.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::cuda {
@@ -40,16 +42,14 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         device_(fitting_device(decoder, options)),
         weights_(decoder, source, options.on_progress),
         cache_(decoder.spec, options),
+        rotations_(decoder.spec, options),
         scratch_(decoder.spec, options),
         upload_(options, attention_tile_rows(decoder.spec)),
         chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
-        inverse_frequencies_(spec_.rope.inverse_frequencies.size() * sizeof(double)) {
+        plain_(context()) {
     const auto loading = std::chrono::steady_clock::now() - begun_;
     options_.on_progress = nullptr;  // the caller's, who may be gone
-    check(cudaMemcpy(inverse_frequencies_.as<double>(), spec_.rope.inverse_frequencies.data(),
-                     inverse_frequencies_.size(), cudaMemcpyHostToDevice),
-          "uploading the rotary frequencies");
     info_.backend = "cuda";
     info_.isa = fmt::format("sm_{}{}", device_.major, device_.minor);
     info_.kernels.push_back(fmt::format("device: {}, {} multiprocessors",
@@ -61,19 +61,17 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     }
     if (options.precision == Precision::fast && HalfScratch::supports(spec_)) {
       half_.emplace(spec_, options_);
-      const PassContext context{spec_,  weights_, cache_, scratch_,
-                                *half_, upload_,  timer_, options_.kv};
-      wide_.emplace(context, device_);
+      wide_.emplace(context(), device_);
       info_.kernels.emplace_back("2 rows and more: tensor cores, f16 operands, f32 sums");
       if (FewRowsPass::supports(weights_)) {
-        few_.emplace(context, options_, device_);
+        few_.emplace(context(), options_, device_);
         info_.kernels.push_back(
             fmt::format("up to {} rows: weights read once, as they stand", few_->most_rows()));
       }
     }
-    if (options.precision == Precision::fast && DecodePlan::supports(spec_, options_, device_)) {
-      decode_.emplace(spec_, options_, device_, weights_, cache_,
-                      inverse_frequencies_.as<double>());
+    if (options.precision == Precision::fast && beyond_plain(decoder).empty() &&
+        DecodePlan::supports(spec_, options_, device_)) {
+      decode_.emplace(spec_, options_, device_, weights_, cache_, rotations_.main_frequencies());
       info_.kernels.emplace_back("decode, one row: one persistent kernel, 8-bit activations");
     }
     warm_up(loading);
@@ -100,6 +98,22 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     }
     std::memcpy(logits.data(), logits_.as<float>(),
                 std::size_t{wanted} * spec_.vocab_size * sizeof(float));
+  }
+
+  void embed(const Batch& batch, std::span<float> hidden) override {
+    check_batch(batch, spec_, options_, 0);
+    if (hidden.size() < batch.tokens.size() * spec_.dim) {
+      throw Error(ErrorCode::invalid_argument, "the buffer of hidden states is too small");
+    }
+    const auto rows = static_cast<std::uint32_t>(batch.tokens.size());
+    visit_pass(upload_.upload(batch, stream_), [](const auto&) {});
+    context().norm(weights_.final_norm(), rows, nullptr, stream_);
+    check(cudaMemcpyAsync(hidden.data(), scratch_.normed.as<float>(),
+                          std::size_t{rows} * spec_.dim * sizeof(float), cudaMemcpyDeviceToHost,
+                          stream_),
+          "fetching hidden states");
+    check(cudaGetLastError(), "starting a forward pass");
+    stream_.synchronize();
   }
 
   TokenChooser* chooser() override { return this; }
@@ -209,7 +223,9 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
                       stream_);
       timer_.lap(Operation::other, stream_);
     } else {
-      run(rows, wanted);
+      visit_pass(rows, [&](const auto& pass) {
+        if (wanted != 0) pass.head(wanted, stream_);
+      });
     }
   }
 
@@ -240,86 +256,30 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         Milliseconds(std::chrono::steady_clock::now() - begin).count()));
   }
 
-  // A forward pass of any number of rows, an operation a kernel; leaves the logits on the device.
-  void run(const DeviceBatch& rows, std::uint32_t wanted) {
-    float* const x = scratch_.x.as<float>();
-    launch_embed(weights_.embedding(), rows, x, stream_);
-    launch_rope_table(rows, inverse_frequencies_.as<double>(), pairs(), spec_.rope.magnitude,
-                      scratch_.rope_table.as<float2>(), stream_);
+  // Takes the rows through all layers by the pass that is fastest for so many, then visits it for
+  // what comes after them.
+  template <typename Visit>
+  void visit_pass(const DeviceBatch& rows, const Visit& visit) {
+    launch_embed(weights_.embedding(), rows, spec_.embedding_scale, scratch_.x.as<float>(),
+                 stream_);
+    rotations_.launch(rows, stream_);
     timer_.lap(Operation::embedding, stream_);
-    if (few_.has_value() && rows.rows <= few_->most_rows()) {
-      few_->run(rows, wanted, stream_);
-      return;
-    }
-    if (wide_.has_value() && rows.rows > 1) {
-      wide_->run(rows, wanted, stream_);
-      return;
-    }
-    for (std::size_t layer = 0; layer < spec_.layers.size(); ++layer) {
-      attention(layer, rows);
-      feed_forward(layer, rows.rows);
-    }
-    if (wanted == 0) return;
-    float* const normed = scratch_.normed.as<float>();
-    launch_rms_norm(x, weights_.output_norm(), spec_.norm_epsilon, wanted, spec_.dim,
-                    upload_.logit_rows(), normed, stream_);
-    multiply(weights_.head(), nullptr, normed, spec_.dim, scratch_.logits.as<float>(),
-             spec_.vocab_size, wanted, false);
-    timer_.lap(Operation::head, stream_);
-  }
-
-  std::uint32_t pairs() const {
-    return static_cast<std::uint32_t>(spec_.rope.inverse_frequencies.size());
-  }
-
-  void multiply(const DeviceMatrix& w, const float* bias, const float* x, std::uint32_t x_stride,
-                float* y, std::uint32_t y_stride, std::uint32_t rows, bool add) {
-    launch_matmul_f32(w, {x, x_stride, y, y_stride, bias, rows, add}, stream_);
-  }
-
-  void attention(std::size_t index, const DeviceBatch& rows) {
-    const DeviceLayer& w = weights_.layers()[index];
-    const AttentionShape shape = attention_shape(spec_.layers[index]);
-    float* const normed = scratch_.normed.as<float>();
-    float* const qkv = scratch_.qkv.as<float>();
-    float* const attended = scratch_.attended.as<float>();
-    launch_rms_norm(scratch_.x.as<float>(), w.attention_norm, spec_.norm_epsilon, rows.rows,
-                    spec_.dim, nullptr, normed, stream_);
-    timer_.lap(Operation::attention_norm, stream_);
-    const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
-      multiply(matrix, bias, normed, spec_.dim, qkv + at, shape.row(), rows.rows, false);
+    const auto through = [&](const auto& pass) {
+      pass.layers(rows, stream_);
+      visit(pass);
     };
-    project(w.q, w.q_bias, 0);
-    project(w.k, w.k_bias, shape.q_dim());
-    project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
-    timer_.lap(Operation::qkv, stream_);
-    launch_rotate_and_cache(shape,
-                            {w.q_norm, w.k_norm, spec_.norm_epsilon,
-                             scratch_.rope_table.as<float2>(), pairs(), spec_.rope.layout},
-                            rows, qkv, cache_.layer(index), stream_);
-    timer_.lap(Operation::rope_and_cache, stream_);
-    launch_attention_f32(shape, rows, qkv, cache_.layer(index), attended, stream_);
-    timer_.lap(Operation::attention, stream_);
-    multiply(w.o, w.o_bias, attended, shape.q_dim(), scratch_.x.as<float>(), spec_.dim, rows.rows,
-             true);
-    timer_.lap(Operation::attention_output, stream_);
+    if (few_.has_value() && rows.rows <= few_->most_rows()) {
+      through(*few_);
+    } else if (wide_.has_value() && rows.rows > 1) {
+      through(*wide_);
+    } else {
+      through(plain_);
+    }
   }
 
-  void feed_forward(std::size_t index, std::uint32_t rows) {
-    const DeviceLayer& w = weights_.layers()[index];
-    const std::uint32_t ffn = spec_.layers[index].ffn_dim;
-    float* const normed = scratch_.normed.as<float>();
-    float* const gate = scratch_.gate.as<float>();
-    float* const up = scratch_.up.as<float>();
-    launch_rms_norm(scratch_.x.as<float>(), w.feed_forward_norm, spec_.norm_epsilon, rows,
-                    spec_.dim, nullptr, normed, stream_);
-    timer_.lap(Operation::ffn_norm, stream_);
-    multiply(w.gate, w.gate_bias, normed, spec_.dim, gate, ffn, rows, false);
-    multiply(w.up, w.up_bias, normed, spec_.dim, up, ffn, rows, false);
-    launch_silu_multiply(gate, up, std::uint64_t{rows} * ffn, stream_);
-    timer_.lap(Operation::gate_up, stream_);
-    multiply(w.down, w.down_bias, gate, ffn, scratch_.x.as<float>(), spec_.dim, rows, true);
-    timer_.lap(Operation::down, stream_);
+  PassContext context() {
+    return {spec_,   weights_, cache_,     rotations_, scratch_, half_ ? &*half_ : nullptr,
+            upload_, timer_,   options_.kv};
   }
 
   // Most rows of a tile of attention in any layer.
@@ -339,16 +299,17 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   Stream stream_;
   DeviceWeights weights_;
   CachePool cache_;
+  Rotations rotations_;
   Scratch scratch_;
   std::optional<HalfScratch> half_;
   BatchUpload upload_;
   Chooser chooser_;
+  PassTimer timer_;
+  PinnedBuffer logits_;  // [max_logit_rows, vocab]
+  F32Pass plain_;
   std::optional<HalfPass> wide_;
   std::optional<FewRowsPass> few_;
-  PinnedBuffer logits_;  // [max_logit_rows, vocab]
-  DeviceBuffer inverse_frequencies_;
   std::optional<DecodePlan> decode_;
-  PassTimer timer_;
   std::optional<DecodeTimeline> timeline_;  // while times are recorded
 };
 
@@ -365,14 +326,12 @@ namespace edgerunner {
 
 std::unique_ptr<Executor> make_cuda_executor(const Decoder& decoder,
                                              const ExecutorOptions& options) {
-  require_plain(decoder, "cuda");
   const bool shape_only = decoder.weights.embedding.data.empty();
   return cuda::make_executor(decoder, options,
                              shape_only ? cuda::WeightSource::random : cuda::WeightSource::file);
 }
 
 std::uint64_t cuda_weight_bytes(const Decoder& decoder) {
-  require_plain(decoder, "cuda");
   return cuda::device_weight_bytes(decoder.weights);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "backend/cuda/repack.h"
 
@@ -32,6 +33,11 @@ void for_each_matrix(const Weights& weights, Visit&& visit) {
           &layer.feed_forward.gate, &layer.feed_forward.up, &layer.feed_forward.down}) {
       visit(*matrix);
     }
+    const MixtureWeights& m = layer.feed_forward.mixture;
+    for (const Matrix* matrix : {&m.router, &m.gate, &m.up, &m.down, &m.shared_gate, &m.shared_up,
+                                 &m.shared_down, &m.shared_router}) {
+      visit(*matrix);
+    }
   }
 }
 
@@ -41,14 +47,19 @@ bool tied(const Weights& weights) {
 }
 
 std::size_t vector_floats(const Weights& weights) {
-  std::size_t floats = weights.output_norm.size() + kAlignment;
+  std::size_t floats = 0;
+  const auto add = [&](std::initializer_list<const Vector*> vectors) {
+    for (const Vector* vector : vectors) {
+      floats += round_up(vector->size() * sizeof(float)) / sizeof(float);
+    }
+  };
+  add({&weights.output_norm, &weights.output_norm_bias});
   for (const LayerWeights& layer : weights.layers) {
     const AttentionWeights& a = layer.attention;
     const FeedForwardWeights& f = layer.feed_forward;
-    for (const Vector* vector : {&a.norm, &a.q_bias, &a.k_bias, &a.v_bias, &a.o_bias, &a.q_norm,
-                                 &a.k_norm, &f.norm, &f.gate_bias, &f.up_bias, &f.down_bias}) {
-      floats += round_up(vector->size() * sizeof(float)) / sizeof(float);
-    }
+    add({&a.norm, &a.norm_bias, &a.q_bias, &a.k_bias, &a.v_bias, &a.o_bias, &a.q_norm, &a.k_norm,
+         &a.post_norm});
+    add({&f.norm, &f.norm_bias, &f.gate_bias, &f.up_bias, &f.down_bias, &f.post_norm});
   }
   return floats;
 }
@@ -88,6 +99,7 @@ class Uploader {
   }
 
   DeviceMatrix matrix(const Matrix& matrix) {
+    if (matrix.empty()) return {};
     const Layout l = layout(matrix.type);
     DeviceMatrix result{to_.matrices_.as<std::uint8_t>() + matrix_at_,
                         matrix.rows,
@@ -137,6 +149,10 @@ class Uploader {
     return out;
   }
 
+  Norm norm(const Vector& weight, const Vector& bias, float epsilon) {
+    return {vector(weight), vector(bias), epsilon};
+  }
+
   void finish() const { stream_.synchronize(); }
 
  private:
@@ -160,11 +176,12 @@ class Uploader {
 DeviceWeights::DeviceWeights(const Decoder& decoder, WeightSource source,
                              const std::function<void(double)>& on_progress) {
   const Weights& weights = decoder.weights;
+  const float epsilon = decoder.spec.norm_epsilon;
   Uploader uploader(*this, weights, source, on_progress);
   embedding_ = uploader.matrix(weights.embedding);
-  for (const LayerWeights& layer : weights.layers) {
-    const AttentionWeights& a = layer.attention;
-    const FeedForwardWeights& f = layer.feed_forward;
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    const AttentionWeights& a = weights.layers[i].attention;
+    const FeedForwardWeights& f = weights.layers[i].feed_forward;
     DeviceLayer& to = layers_.emplace_back();
     to.q = uploader.matrix(a.q);
     to.k = uploader.matrix(a.k);
@@ -173,20 +190,34 @@ DeviceWeights::DeviceWeights(const Decoder& decoder, WeightSource source,
     to.gate = uploader.matrix(f.gate);
     to.up = uploader.matrix(f.up);
     to.down = uploader.matrix(f.down);
-    to.attention_norm = uploader.vector(a.norm);
-    to.feed_forward_norm = uploader.vector(f.norm);
+    const MixtureWeights& m = f.mixture;
+    mixtures_.push_back({uploader.matrix(m.router), uploader.matrix(m.gate), uploader.matrix(m.up),
+                         uploader.matrix(m.down), uploader.matrix(m.shared_gate),
+                         uploader.matrix(m.shared_up), uploader.matrix(m.shared_down),
+                         uploader.matrix(m.shared_router)});
+
+    BlockNorms& norms = norms_.emplace_back();
+    norms.attention = uploader.norm(a.norm, a.norm_bias, epsilon);
+    norms.attention_post = uploader.norm(a.post_norm, {}, epsilon);
+    norms.feed_forward = uploader.norm(f.norm, f.norm_bias, epsilon);
+    norms.feed_forward_post = uploader.norm(f.post_norm, {}, epsilon);
+    const bool whole_rows = a.q_norm.size() > decoder.spec.layers[i].head_dim;
+    (whole_rows ? norms.q_row.weight : to.q_norm) = uploader.vector(a.q_norm);
+    (whole_rows ? norms.k_row.weight : to.k_norm) = uploader.vector(a.k_norm);
+    norms.q_row.epsilon = norms.k_row.epsilon = epsilon;
+
+    to.attention_norm = norms.attention.weight;
+    to.feed_forward_norm = norms.feed_forward.weight;
     to.q_bias = uploader.vector(a.q_bias);
     to.k_bias = uploader.vector(a.k_bias);
     to.v_bias = uploader.vector(a.v_bias);
     to.o_bias = uploader.vector(a.o_bias);
-    to.q_norm = uploader.vector(a.q_norm);
-    to.k_norm = uploader.vector(a.k_norm);
     to.gate_bias = uploader.vector(f.gate_bias);
     to.up_bias = uploader.vector(f.up_bias);
     to.down_bias = uploader.vector(f.down_bias);
   }
   head_ = tied(weights) ? embedding_ : uploader.matrix(weights.head);
-  output_norm_ = uploader.vector(weights.output_norm);
+  final_norm_ = uploader.norm(weights.output_norm, weights.output_norm_bias, epsilon);
   uploader.finish();
 }
 

@@ -6,6 +6,7 @@
 
 #include "arch/decoder.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/norm.h"
 #include "backend/cuda/segment.h"
 
 namespace edgerunner::cuda {
@@ -17,7 +18,7 @@ enum class WeightSource {
 };
 
 struct DeviceLayer {
-  DeviceMatrix q, k, v, o, gate, up, down;
+  DeviceMatrix q, k, v, o, gate, up, down;  // no rows where the model has none
   // Vectors are null where the model has none.
   const float* attention_norm = nullptr;     // [dim]
   const float* feed_forward_norm = nullptr;  // [dim]
@@ -25,11 +26,23 @@ struct DeviceLayer {
   const float* k_bias = nullptr;             // [kv_heads * head_dim]
   const float* v_bias = nullptr;             // [kv_heads * head_dim]
   const float* o_bias = nullptr;             // [dim]
-  const float* q_norm = nullptr;             // [head_dim]
+  const float* q_norm = nullptr;             // [head_dim], of each head
   const float* k_norm = nullptr;             // [head_dim]
   const float* gate_bias = nullptr;          // [ffn_dim]
   const float* up_bias = nullptr;            // [ffn_dim]
   const float* down_bias = nullptr;          // [dim]
+};
+
+// A layer's norms (norm.h). Those of whole rows of queries and keys have no weight where each head
+// is normed by itself, by DeviceLayer's vectors, or where there are none.
+struct BlockNorms {
+  Norm attention, attention_post, feed_forward, feed_forward_post;  // [dim]
+  Norm q_row, k_row;  // [heads or kv_heads * head_dim]
+};
+
+// MixtureWeights; all empty where the layer is dense.
+struct DeviceMixture {
+  DeviceMatrix router, gate, up, down, shared_gate, shared_up, shared_down, shared_router;
 };
 
 // All weights of a decoder in device memory, in the element types of the file, uploaded once.
@@ -41,8 +54,11 @@ class DeviceWeights {
 
   const DeviceMatrix& embedding() const { return embedding_; }
   const DeviceMatrix& head() const { return head_; }  // the embedding itself where tied
-  const float* output_norm() const { return output_norm_; }
+  const float* output_norm() const { return final_norm_.weight; }
+  const Norm& final_norm() const { return final_norm_; }
   const std::vector<DeviceLayer>& layers() const { return layers_; }
+  const std::vector<BlockNorms>& norms() const { return norms_; }           // [layers]
+  const std::vector<DeviceMixture>& mixtures() const { return mixtures_; }  // [layers]
 
  private:
   friend class Uploader;
@@ -50,8 +66,10 @@ class DeviceWeights {
   DeviceBuffer vectors_;
   DeviceMatrix embedding_;
   DeviceMatrix head_;
-  const float* output_norm_ = nullptr;
+  Norm final_norm_;
   std::vector<DeviceLayer> layers_;
+  std::vector<BlockNorms> norms_;
+  std::vector<DeviceMixture> mixtures_;
 };
 
 // Bytes that DeviceWeights will allocate.

@@ -91,9 +91,10 @@ void launch_add_and_norm(const PartialProduct& product, const float* bias, std::
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
                          const HalfRows& to, cudaStream_t stream);
 
-// to = silu(gate + bias) * (up + bias) for a product whose outputs are all of gate's, then up's.
-void launch_silu_parts(const PartialProduct& product, const float* gate_bias, const float* up_bias,
-                       std::uint32_t rows, std::uint32_t ffn, const HalfRows& to,
-                       cudaStream_t stream);
+// to = activation(gate + bias) * (up + bias) for a product whose outputs are all of gate's, then
+// up's.
+void launch_gated_parts(Activation activation, const PartialProduct& product,
+                        const float* gate_bias, const float* up_bias, std::uint32_t rows,
+                        std::uint32_t ffn, const HalfRows& to, cudaStream_t stream);
 
 }  // namespace edgerunner::cuda

@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "backend/cuda/activate.cuh"
 #include "backend/cuda/chain.cuh"
 #include "backend/cuda/few_rows.h"
 #include "backend/cuda/reduce.cuh"
@@ -180,10 +181,10 @@ __global__ void __launch_bounds__(kThreads)
   write_row(value, norm, whole.x * norm, row, dim, to);
 }
 
-template <int kGroups>
+template <int kGroups, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
-    silu_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
-                      const float* up_bias, std::uint32_t ffn, HalfRows to) {
+    gated_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
+                       const float* up_bias, std::uint32_t ffn, HalfRows to) {
   __shared__ float2 scratch[kThreads / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
   find_parts(product.cut, parts);
@@ -206,7 +207,12 @@ __global__ void __launch_bounds__(kThreads)
       const bool inside = gates[e] < ffn;
       if (inside && gate_bias != nullptr) gate[e] += gate_bias[gates[e]];
       if (inside && up_bias != nullptr) up[e] += up_bias[gates[e]];
-      value[g][e] = inside ? gate[e] / (1.0F + __expf(-gate[e])) * up[e] : 0.0F;
+      if constexpr (kActivation == Activation::silu) {
+        gate[e] = gate[e] / (1.0F + __expf(-gate[e]));
+      } else {
+        gate[e] = gelu_tanh(gate[e]);
+      }
+      value[g][e] = inside ? gate[e] * up[e] : 0.0F;
       peak = fmaxf(peak, fabsf(value[g][e]));
     }
   }
@@ -246,12 +252,14 @@ void launch_add_and_norm(const PartialProduct& product, const float* bias, std::
   });
 }
 
-void launch_silu_parts(const PartialProduct& product, const float* gate_bias, const float* up_bias,
-                       std::uint32_t rows, std::uint32_t ffn, const HalfRows& to,
-                       cudaStream_t stream) {
+void launch_gated_parts(Activation activation, const PartialProduct& product,
+                        const float* gate_bias, const float* up_bias, std::uint32_t rows,
+                        std::uint32_t ffn, const HalfRows& to, cudaStream_t stream) {
   with_groups(ffn, [&](auto groups) {
-    launch_chained(silu_parts_kernel<groups()>, dim3(rows), kThreads, 0, stream, product, gate_bias,
-                   up_bias, ffn, to);
+    const auto kernel = activation == Activation::silu
+                            ? gated_parts_kernel<groups(), Activation::silu>
+                            : gated_parts_kernel<groups(), Activation::gelu_tanh>;
+    launch_chained(kernel, dim3(rows), kThreads, 0, stream, product, gate_bias, up_bias, ffn, to);
   });
 }
 

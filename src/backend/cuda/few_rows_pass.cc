@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "backend/cuda/cached_attention.h"
 #include "backend/cuda/ops.h"
@@ -21,14 +22,22 @@ bool stackable(const DeviceMatrix& a, const DeviceMatrix& b) {
 }  // namespace
 
 bool FewRowsPass::supports(const DeviceWeights& weights) {
-  const auto known = [](const DeviceMatrix& matrix) {
-    return few_rows_supports(matrix.type) && matrix.cols <= kMostFewRowsCols;
+  // Experts' matrices have products of their own.
+  const auto known = [](std::initializer_list<const DeviceMatrix*> matrices) {
+    return std::all_of(matrices.begin(), matrices.end(), [](const DeviceMatrix* matrix) {
+      return matrix->rows == 0 ||
+             (few_rows_supports(matrix->type) && matrix->cols <= kMostFewRowsCols);
+    });
   };
-  return known(weights.head()) &&
-         std::all_of(weights.layers().begin(), weights.layers().end(), [&](const DeviceLayer& w) {
-           return known(w.q) && known(w.k) && known(w.v) && known(w.o) && known(w.gate) &&
-                  known(w.up) && known(w.down);
-         });
+  return known({&weights.head()}) &&
+         std::all_of(weights.layers().begin(), weights.layers().end(),
+                     [&](const DeviceLayer& w) {
+                       return known({&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down});
+                     }) &&
+         std::all_of(weights.mixtures().begin(), weights.mixtures().end(),
+                     [&](const DeviceMixture& w) {
+                       return known({&w.shared_gate, &w.shared_up, &w.shared_down});
+                     });
 }
 
 std::uint64_t FewRowsPass::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
@@ -45,20 +54,22 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
       most_rows_(std::min(rows_of(options), most_few_rows(device.shared_bytes_per_block))),
       parts_(bytes(context.spec, options)) {}
 
-void FewRowsPass::run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const {
-  launch_norm_to_half(c_.scratch.x.as<float>(), c_.weights.layers().front().attention_norm,
-                      c_.spec.norm_epsilon, rows.rows, c_.spec.dim, c_.half.rows(), stream);
+void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
+  to_half(c_.weights.norms().front().attention, rows.rows, stream);
   c_.timer.lap(Operation::attention_norm, stream);
   for (std::size_t layer = 0; layer < c_.spec.layers.size(); ++layer) {
     attention(layer, rows, stream);
     feed_forward(layer, rows.rows, stream);
   }
-  if (wanted != 0) head(wanted, stream);
+}
+
+void FewRowsPass::to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const {
+  launch_norm_to_half(norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
 }
 
 PartialProduct FewRowsPass::multiply(const StackedMatrices& w, std::uint32_t outputs,
                                      std::uint32_t rows, cudaStream_t stream) const {
-  return launch_matmul_rows(w, c_.half.rows(), rows, outputs, blocks_, parts_.as<float>(), stream);
+  return launch_matmul_rows(w, c_.half->rows(), rows, outputs, blocks_, parts_.as<float>(), stream);
 }
 
 PartialProduct FewRowsPass::multiply(const DeviceMatrix& w, std::uint32_t rows,
@@ -87,8 +98,25 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
   }
 }
 
+void FewRowsPass::add_block(const Projection& last, const Norm& post_norm, const Norm* next,
+                            std::uint32_t rows, cudaStream_t stream) const {
+  if (!c_.adds_directly(post_norm)) {
+    project({&last, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
+    c_.add_branch(post_norm, rows, stream);
+    if (next != nullptr) to_half(*next, rows, stream);
+    return;
+  }
+  // An RMSNorm follows at once, in the same kernel.
+  const bool fused = next != nullptr && next->weight != nullptr && next->bias == nullptr;
+  launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
+                      c_.scratch.x.as<float>(), fused ? next->weight : nullptr,
+                      c_.spec.norm_epsilon, c_.half->rows(), stream);
+  if (next != nullptr && !fused) to_half(*next, rows, stream);
+}
+
 void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
+  const BlockNorms& norms = c_.weights.norms()[index];
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
   float* const qkv = c_.scratch.qkv.as<float>();
   const std::array<Projection, 3> projections = {
@@ -96,49 +124,76 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
   project(projections, rows.rows, qkv, shape.row(), stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
-  launch_add_and_norm(multiply(w.o, rows.rows, stream), w.o_bias, rows.rows, c_.spec.dim,
-                      c_.scratch.x.as<float>(), w.feed_forward_norm, c_.spec.norm_epsilon,
-                      c_.half.rows(), stream);
+  const bool mixed = c_.spec.layers[index].mixture.count > 0;  // which norms for itself
+  add_block({&w.o, w.o_bias}, norms.attention_post, mixed ? nullptr : &norms.feed_forward,
+            rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
 void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
-  const std::uint32_t ffn = c_.spec.layers[index].ffn_dim;
-  if (stackable(w.gate, w.up)) {
-    const StackedMatrices both = {{w.gate, w.up}, 2, 2 * ffn, 0};
-    launch_silu_parts(multiply(both, 2 * ffn, rows, stream), w.gate_bias, w.up_bias, rows, ffn,
-                      c_.half.rows(), stream);
-  } else {
-    float* const gate = c_.scratch.gate.as<float>();
-    float* const up = c_.scratch.up.as<float>();
-    const Projection of_gate{&w.gate, w.gate_bias};
-    const Projection of_up{&w.up, w.up_bias};
-    project({&of_gate, 1}, rows, gate, ffn, stream);
-    project({&of_up, 1}, rows, up, ffn, stream);
-    launch_silu_to_half(gate, up, rows, ffn, c_.half.rows(), stream);
-  }
-  c_.timer.lap(Operation::gate_up, stream);
-  // The next layer's norm follows at once.
+  const BlockNorms& norms = c_.weights.norms()[index];
   const bool last = index + 1 == c_.spec.layers.size();
-  launch_add_and_norm(multiply(w.down, rows, stream), w.down_bias, rows, c_.spec.dim,
-                      c_.scratch.x.as<float>(),
-                      last ? nullptr : c_.weights.layers()[index + 1].attention_norm,
-                      c_.spec.norm_epsilon, c_.half.rows(), stream);
+  const Norm* const next = last ? nullptr : &c_.weights.norms()[index + 1].attention;
+  if (c_.spec.layers[index].mixture.count > 0) {
+    mixture(index, rows, stream);
+    c_.add_branch(norms.feed_forward_post, rows, stream);
+    if (next != nullptr) to_half(*next, rows, stream);
+  } else {
+    hidden({&w.gate, w.gate_bias}, {&w.up, w.up_bias}, rows, stream);
+    c_.timer.lap(Operation::gate_up, stream);
+    add_block({&w.down, w.down_bias}, norms.feed_forward_post, next, rows, stream);
+  }
   c_.timer.lap(Operation::down, stream);
 }
 
+void FewRowsPass::hidden(const Projection& gate, const Projection& up, std::uint32_t rows,
+                         cudaStream_t stream) const {
+  const std::uint32_t ffn = up.matrix->rows;
+  const HalfRows half = c_.half->rows();
+  if (gate.matrix->rows > 0 && stackable(*gate.matrix, *up.matrix)) {
+    const StackedMatrices both = {{*gate.matrix, *up.matrix}, 2, 2 * ffn, 0};
+    launch_gated_parts(c_.spec.activation, multiply(both, 2 * ffn, rows, stream), gate.bias,
+                       up.bias, rows, ffn, half, stream);
+    return;
+  }
+  float* const gated = c_.scratch.gate.as<float>();
+  float* const plain = c_.scratch.up.as<float>();
+  project({&up, 1}, rows, plain, ffn, stream);
+  if (gate.matrix->rows > 0) {
+    project({&gate, 1}, rows, gated, ffn, stream);
+    launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
+  } else {
+    launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
+  }
+}
+
+void FewRowsPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
+  const DeviceMixture& w = c_.weights.mixtures()[index];
+  const auto take_normed = [&] {
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
+  };
+  c_.norm(c_.weights.norms()[index].feed_forward, rows, nullptr, stream);
+  take_normed();
+  if (w.shared_up.rows > 0) {
+    hidden({&w.shared_gate, nullptr}, {&w.shared_up, nullptr}, rows, stream);
+    const Projection down{&w.shared_down, nullptr};
+    project({&down, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
+    take_normed();
+  }
+  mix_half(c_, index, rows, stream);
+}
+
 void FewRowsPass::head(std::uint32_t wanted, cudaStream_t stream) const {
-  float* const normed = c_.scratch.normed.as<float>();
-  launch_rms_norm(c_.scratch.x.as<float>(), c_.weights.output_norm(), c_.spec.norm_epsilon, wanted,
-                  c_.spec.dim, c_.upload.logit_rows(), normed, stream);
-  launch_to_half(normed, wanted, c_.spec.dim, c_.half.rows(), stream);
+  c_.norm(c_.weights.final_norm(), wanted, c_.upload.logit_rows(), stream);
+  launch_to_half(c_.scratch.normed.as<float>(), wanted, c_.spec.dim, c_.half->rows(), stream);
   const DeviceMatrix& w = c_.weights.head();
   for (std::uint32_t first = 0; first < w.rows; first += kMostOutputs) {
     const std::uint32_t outputs = std::min(kMostOutputs, w.rows - first);
     launch_collect(multiply({{w}, 1, w.rows, first}, outputs, wanted, stream), {}, wanted, outputs,
                    c_.scratch.logits.as<float>() + first, w.rows, stream);
   }
+  c_.finish_logits(wanted, stream);
   c_.timer.lap(Operation::head, stream);
 }
 

@@ -21,8 +21,10 @@ class FewRowsPass {
 
   std::uint32_t most_rows() const { return most_rows_; }
 
-  // From scratch.x and scratch.rope_table to, where rows are wanted, scratch.logits.
-  void run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const;
+  // scratch.x through all layers.
+  void layers(const DeviceBatch& rows, cudaStream_t stream) const;
+  // From scratch.x to scratch.logits of the batch's `wanted` rows.
+  void head(std::uint32_t wanted, cudaStream_t stream) const;
 
  private:
   struct Projection {
@@ -37,7 +39,17 @@ class FewRowsPass {
                std::uint32_t y_stride, cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
-  void head(std::uint32_t wanted, cudaStream_t stream) const;
+  // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
+  // half.
+  void hidden(const Projection& gate, const Projection& up, std::uint32_t rows,
+              cudaStream_t stream) const;
+  // The experts' part of a layer, left in scratch.branch.
+  void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
+  // x += norm(W x + bias) for the rows in half, the last product of a block; then half =
+  // next(x), where there is a next norm.
+  void add_block(const Projection& last, const Norm& post_norm, const Norm* next,
+                 std::uint32_t rows, cudaStream_t stream) const;
+  void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
 
   PassContext c_;
   std::uint32_t blocks_;

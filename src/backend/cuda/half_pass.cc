@@ -8,12 +8,11 @@
 
 namespace edgerunner::cuda {
 
-void HalfPass::run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const {
+void HalfPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
   for (std::size_t layer = 0; layer < c_.spec.layers.size(); ++layer) {
     attention(layer, rows, stream);
     feed_forward(layer, rows.rows, stream);
   }
-  if (wanted != 0) head(wanted, stream);
 }
 
 void HalfPass::launch(const HalfMatmul& m, cudaStream_t stream) const {
@@ -27,14 +26,14 @@ void HalfPass::launch(const HalfMatmul& m, cudaStream_t stream) const {
 
 void HalfPass::multiply(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
                         std::uint32_t rows, bool add, cudaStream_t stream) const {
-  auto* const unpacked = c_.half.w.as<__half>();
+  auto* const unpacked = c_.half->w.as<__half>();
   // Even, so that every part begins at an even output.
-  const auto part = static_cast<std::uint32_t>(c_.half.weight_values / w.cols) & ~1U;
+  const auto part = static_cast<std::uint32_t>(c_.half->weight_values / w.cols) & ~1U;
   for (std::uint32_t first = 0; first < w.rows; first += part) {
     const std::uint32_t count = std::min(part, w.rows - first);
     launch_dequantize_to_half(w, first, count, unpacked, stream);
     HalfMatmul m;
-    m.x = c_.half.rows();
+    m.x = c_.half->rows();
     m.w = unpacked;
     m.rows = rows;
     m.outputs = count;
@@ -52,7 +51,7 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
                        cudaStream_t stream) const {
   float* const qkv = c_.scratch.qkv.as<float>();
   if (w.q_bias == nullptr && w.k_bias == nullptr && w.v_bias == nullptr) {
-    auto* const unpacked = c_.half.w.as<__half>();
+    auto* const unpacked = c_.half->w.as<__half>();
     std::uint32_t outputs = 0;
     for (const DeviceMatrix* matrix : {&w.q, &w.k, &w.v}) {
       launch_dequantize_to_half(*matrix, 0, matrix->rows,
@@ -60,7 +59,7 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
       outputs += matrix->rows;
     }
     HalfMatmul m;
-    m.x = c_.half.rows();
+    m.x = c_.half->rows();
     m.w = unpacked;
     m.rows = rows;
     m.outputs = outputs;
@@ -75,68 +74,109 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
   multiply(w.v, w.v_bias, qkv + w.q.rows + w.k.rows, y_stride, rows, false, stream);
 }
 
+void HalfPass::add_block(const DeviceMatrix& w, const float* bias, const Norm& post_norm,
+                         std::uint32_t rows, cudaStream_t stream) const {
+  const bool directly = c_.adds_directly(post_norm);
+  float* const to = directly ? c_.scratch.x.as<float>() : c_.scratch.branch.as<float>();
+  multiply(w, bias, to, c_.spec.dim, rows, directly, stream);
+  if (!directly) c_.add_branch(post_norm, rows, stream);
+}
+
 void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
-  launch_norm_to_half(c_.scratch.x.as<float>(), w.attention_norm, c_.spec.norm_epsilon, rows.rows,
-                      c_.spec.dim, c_.half.rows(), stream);
+  const BlockNorms& norms = c_.weights.norms()[index];
+  launch_norm_to_half(norms.attention, c_.scratch.x.as<float>(), rows.rows, c_.spec.dim,
+                      c_.half->rows(), stream);
   c_.timer.lap(Operation::attention_norm, stream);
   project(w, attention_shape(c_.spec.layers[index]).row(), rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
-  multiply(w.o, w.o_bias, c_.scratch.x.as<float>(), c_.spec.dim, rows.rows, true, stream);
+  add_block(w.o, w.o_bias, norms.attention_post, rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
 void HalfPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
-  const std::uint32_t ffn = c_.spec.layers[index].ffn_dim;
-  float* const gate = c_.scratch.gate.as<float>();
-  launch_norm_to_half(c_.scratch.x.as<float>(), w.feed_forward_norm, c_.spec.norm_epsilon, rows,
-                      c_.spec.dim, c_.half.rows(), stream);
-  c_.timer.lap(Operation::ffn_norm, stream);
-  if (wgmma_) {
-    auto* const unpacked = c_.half.w.as<__half>();
-    launch_dequantize_to_half(w.gate, 0, ffn, unpacked, stream);
-    launch_dequantize_to_half(w.up, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
+  const BlockNorms& norms = c_.weights.norms()[index];
+  if (c_.spec.layers[index].mixture.count > 0) {
+    c_.norm(norms.feed_forward, rows, nullptr, stream);
+    c_.timer.lap(Operation::ffn_norm, stream);
+    mixture(index, rows, stream);
+    c_.add_branch(norms.feed_forward_post, rows, stream);
+  } else {
+    launch_norm_to_half(norms.feed_forward, c_.scratch.x.as<float>(), rows, c_.spec.dim,
+                        c_.half->rows(), stream);
+    c_.timer.lap(Operation::ffn_norm, stream);
+    hidden(w.gate, w.gate_bias, w.up, w.up_bias, rows, stream);
+    c_.timer.lap(Operation::gate_up, stream);
+    add_block(w.down, w.down_bias, norms.feed_forward_post, rows, stream);
+  }
+  c_.timer.lap(Operation::down, stream);
+}
+
+void HalfPass::hidden(const DeviceMatrix& gate, const float* gate_bias, const DeviceMatrix& up,
+                      const float* up_bias, std::uint32_t rows, cudaStream_t stream) const {
+  const std::uint32_t ffn = up.rows;
+  const HalfRows half = c_.half->rows();
+  float* const gated = c_.scratch.gate.as<float>();
+  if (wgmma_ && gate.rows > 0 && c_.spec.activation == Activation::silu) {
+    auto* const unpacked = c_.half->w.as<__half>();
+    launch_dequantize_to_half(gate, 0, ffn, unpacked, stream);
+    launch_dequantize_to_half(up, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
     HalfMatmul m;
-    m.x = c_.half.rows();
+    m.x = half;
     m.w = unpacked;
     m.rows = rows;
     m.outputs = ffn;
     m.cols = c_.spec.dim;
-    m.bias = w.gate_bias;
-    m.up_bias = w.up_bias;
-    m.y = gate;
+    m.bias = gate_bias;
+    m.up_bias = up_bias;
+    m.y = gated;
     m.y_stride = ffn;
     launch_gated_wgmma(m, stream);
-    launch_to_half(gate, rows, ffn, c_.half.rows(), stream);
-  } else {
-    float* const up = c_.scratch.up.as<float>();
-    multiply(w.gate, w.gate_bias, gate, ffn, rows, false, stream);
-    multiply(w.up, w.up_bias, up, ffn, rows, false, stream);
-    launch_silu_to_half(gate, up, rows, ffn, c_.half.rows(), stream);
+    launch_to_half(gated, rows, ffn, half, stream);
+    return;
   }
-  c_.timer.lap(Operation::gate_up, stream);
-  multiply(w.down, w.down_bias, c_.scratch.x.as<float>(), c_.spec.dim, rows, true, stream);
-  c_.timer.lap(Operation::down, stream);
+  float* const plain = c_.scratch.up.as<float>();
+  multiply(up, up_bias, plain, ffn, rows, false, stream);
+  if (gate.rows > 0) {
+    multiply(gate, gate_bias, gated, ffn, rows, false, stream);
+    launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
+  } else {
+    launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
+  }
+}
+
+void HalfPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
+  const DeviceMixture& w = c_.weights.mixtures()[index];
+  const auto take_normed = [&] {
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
+  };
+  take_normed();
+  if (w.shared_up.rows > 0) {
+    hidden(w.shared_gate, nullptr, w.shared_up, nullptr, rows, stream);
+    multiply(w.shared_down, nullptr, c_.scratch.branch.as<float>(), c_.spec.dim, rows, false,
+             stream);
+    take_normed();
+  }
+  mix_half(c_, index, rows, stream);
 }
 
 void HalfPass::head(std::uint32_t wanted, cudaStream_t stream) const {
-  float* const normed = c_.scratch.normed.as<float>();
+  c_.norm(c_.weights.final_norm(), wanted, c_.upload.logit_rows(), stream);
+  const float* const normed = c_.scratch.normed.as<float>();
   float* const logits = c_.scratch.logits.as<float>();
-  launch_rms_norm(c_.scratch.x.as<float>(), c_.weights.output_norm(), c_.spec.norm_epsilon, wanted,
-                  c_.spec.dim, c_.upload.logit_rows(), normed, stream);
   // A few rows: reading the head as it stands is less work than unpacking it first.
   constexpr std::uint32_t kFewRows = 8;
   if (wanted <= kFewRows) {
     launch_matmul_f32(c_.weights.head(),
                       {normed, c_.spec.dim, logits, c_.spec.vocab_size, nullptr, wanted, false},
                       stream);
-    c_.timer.lap(Operation::head, stream);
-    return;
+  } else {
+    launch_to_half(normed, wanted, c_.spec.dim, c_.half->rows(), stream);
+    multiply(c_.weights.head(), nullptr, logits, c_.spec.vocab_size, wanted, false, stream);
   }
-  launch_to_half(normed, wanted, c_.spec.dim, c_.half.rows(), stream);
-  multiply(c_.weights.head(), nullptr, logits, c_.spec.vocab_size, wanted, false, stream);
+  c_.finish_logits(wanted, stream);
   c_.timer.lap(Operation::head, stream);
 }
 

@@ -13,8 +13,10 @@ class HalfPass {
   HalfPass(const PassContext& context, const DeviceProperties& device)
       : c_(context), wgmma_(wgmma_supports(device.major)) {}
 
-  // From scratch.x and scratch.rope_table to, where rows are wanted, scratch.logits.
-  void run(const DeviceBatch& rows, std::uint32_t wanted, cudaStream_t stream) const;
+  // scratch.x through all layers.
+  void layers(const DeviceBatch& rows, cudaStream_t stream) const;
+  // From scratch.x to scratch.logits of the batch's `wanted` rows.
+  void head(std::uint32_t wanted, cudaStream_t stream) const;
 
  private:
   // y (+)= W x + bias for the rows in half, the matrix unpacked part by part.
@@ -25,7 +27,15 @@ class HalfPass {
                cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
-  void head(std::uint32_t wanted, cudaStream_t stream) const;
+  // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
+  // half.
+  void hidden(const DeviceMatrix& gate, const float* gate_bias, const DeviceMatrix& up,
+              const float* up_bias, std::uint32_t rows, cudaStream_t stream) const;
+  // The experts' part of a layer, left in scratch.branch.
+  void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
+  // x += norm(W x + bias) for the rows in half, the last product of a block.
+  void add_block(const DeviceMatrix& w, const float* bias, const Norm& post_norm,
+                 std::uint32_t rows, cudaStream_t stream) const;
 
   PassContext c_;
   bool wgmma_;

@@ -1,7 +1,9 @@
 #include <type_traits>
 
+#include "backend/cuda/activate.cuh"
 #include "backend/cuda/cache_values.cuh"
 #include "backend/cuda/chain.cuh"
+#include "backend/cuda/norm_row.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack.cuh"
@@ -13,25 +15,32 @@ namespace {
 constexpr int kThreads = 256;
 
 template <ElementType T>
-__global__ void embed_kernel(DeviceMatrix table, DeviceBatch batch, float* x) {
+__global__ void embed_kernel(DeviceMatrix table, DeviceBatch batch, float scale, float* x) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= table.cols) return;
   const std::size_t token = static_cast<std::size_t>(batch.tokens[blockIdx.y]);
-  x[static_cast<std::size_t>(blockIdx.y) * table.cols + i] = row_value<T>(
-      table.data + token * table.row_bytes, static_cast<int>(table.cols), static_cast<int>(i));
+  x[static_cast<std::size_t>(blockIdx.y) * table.cols + i] =
+      scale * row_value<T>(table.data + token * table.row_bytes, static_cast<int>(table.cols),
+                           static_cast<int>(i));
 }
 
-__global__ void rms_norm_kernel(const float* x, const float* weight, float epsilon,
-                                std::uint32_t dim, const std::uint32_t* chosen, float* y) {
+__global__ void norm_kernel(Norm norm, NormRows io) {
   __shared__ float scratch[kThreads / 32];
-  const std::size_t source = chosen == nullptr ? blockIdx.x : chosen[blockIdx.x];
-  const float* const in = x + source * dim;
-  float* const out = y + static_cast<std::size_t>(blockIdx.x) * dim;
-  float squares = 0;
-  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) squares = fmaf(in[i], in[i], squares);
-  squares = block_sum<kThreads>(squares, scratch);
-  const float scale = 1.0F / sqrtf(squares / static_cast<float>(dim) + epsilon);
-  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) out[i] = in[i] * scale * weight[i];
+  const std::size_t source = io.chosen == nullptr ? blockIdx.x : io.chosen[blockIdx.x];
+  const float* const in = io.x + source * io.x_stride;
+  float* const out = io.y + static_cast<std::size_t>(blockIdx.x) * io.y_stride;
+  const RowNorm by = row_norm<kThreads>(norm, in, io.dim, scratch);
+  for (std::uint32_t i = threadIdx.x; i < io.dim; i += kThreads) out[i] = by.at(norm, in[i], i);
+}
+
+__global__ void add_branch_kernel(const float* branch, Norm norm, float scale, std::uint32_t dim,
+                                  float* x) {
+  __shared__ float scratch[kThreads / 32];
+  const std::size_t row = static_cast<std::size_t>(blockIdx.x) * dim;
+  const RowNorm by = row_norm<kThreads>(norm, branch + row, dim, scratch);
+  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) {
+    x[row + i] += scale * by.at(norm, branch[row + i], i);
+  }
 }
 
 __global__ void rope_table_kernel(DeviceBatch batch, const double* inverse_frequencies,
@@ -101,11 +110,18 @@ __global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, Devic
   if (inside) to.store(at * shape.head_dim + i, x, scale);
 }
 
-__global__ void silu_multiply_kernel(float* gate, const float* up, std::uint64_t count) {
+__global__ void activate_kernel(Activation activation, float* gate, const float* up,
+                                std::uint64_t count) {
   const std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
   const float x = gate[i];
-  gate[i] = x / (1.0F + expf(-x)) * up[i];
+  const float y = activation == Activation::silu ? x / (1.0F + expf(-x)) : gelu_tanh(x);
+  gate[i] = up == nullptr ? y : y * up[i];
+}
+
+__global__ void cap_logits_kernel(float* logits, std::uint64_t count, float scale, float cap) {
+  const std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) logits[i] = capped(logits[i] * scale, cap);
 }
 
 template <typename T>
@@ -129,18 +145,21 @@ __global__ void copy_page_kernel(AttentionShape shape, CacheValues<T> keys, Cach
 
 }  // namespace
 
-void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float* x,
+void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float scale, float* x,
                   cudaStream_t stream) {
   const dim3 grid((table.cols + kThreads - 1) / kThreads, batch.rows);
   visit_type(table.type, [&](auto tag) {
-    embed_kernel<decltype(tag)::kType><<<grid, kThreads, 0, stream>>>(table, batch, x);
+    embed_kernel<decltype(tag)::kType><<<grid, kThreads, 0, stream>>>(table, batch, scale, x);
   });
 }
 
-void launch_rms_norm(const float* x, const float* weight, float epsilon, std::uint32_t rows,
-                     std::uint32_t dim, const std::uint32_t* chosen, float* y,
-                     cudaStream_t stream) {
-  rms_norm_kernel<<<rows, kThreads, 0, stream>>>(x, weight, epsilon, dim, chosen, y);
+void launch_norm(const Norm& norm, const NormRows& io, cudaStream_t stream) {
+  norm_kernel<<<io.rows, kThreads, 0, stream>>>(norm, io);
+}
+
+void launch_add_branch(const float* branch, const Norm& norm, float scale, std::uint32_t rows,
+                       std::uint32_t dim, float* x, cudaStream_t stream) {
+  add_branch_kernel<<<rows, kThreads, 0, stream>>>(branch, norm, scale, dim, x);
 }
 
 void launch_rope_table(const DeviceBatch& batch, const double* inverse_frequencies,
@@ -161,9 +180,16 @@ void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& w
   });
 }
 
-void launch_silu_multiply(float* gate, const float* up, std::uint64_t count, cudaStream_t stream) {
-  silu_multiply_kernel<<<static_cast<unsigned>((count + kThreads - 1) / kThreads), kThreads, 0,
-                         stream>>>(gate, up, count);
+void launch_activate(Activation activation, float* gate, const float* up, std::uint64_t count,
+                     cudaStream_t stream) {
+  activate_kernel<<<static_cast<unsigned>((count + kThreads - 1) / kThreads), kThreads, 0,
+                    stream>>>(activation, gate, up, count);
+}
+
+void launch_cap_logits(float* logits, std::uint64_t count, float scale, float cap,
+                       cudaStream_t stream) {
+  cap_logits_kernel<<<static_cast<unsigned>((count + kThreads - 1) / kThreads), kThreads, 0,
+                      stream>>>(logits, count, scale, cap);
 }
 
 void launch_copy_page(const AttentionShape& shape, const DeviceCache& cache, std::uint32_t from,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/decoder_spec.h"
+#include "backend/cuda/norm.h"
 #include "backend/cuda/segment.h"
 #include "edgerunner/types.h"
 
@@ -42,20 +43,33 @@ struct AttentionShape {
   std::uint32_t head_dim = 0;
   std::uint32_t window = 0;
   float scale = 0;
+  float cap = 0;  // scores become cap * tanh(score / cap); 0: they stay
 
   constexpr std::uint32_t q_dim() const { return heads * head_dim; }
   constexpr std::uint32_t kv_dim() const { return kv_heads * head_dim; }
   constexpr std::uint32_t row() const { return q_dim() + 2 * kv_dim(); }
 };
 
-// x[rows, dim] = the tokens' rows of the table.
-void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float* x,
+// x[rows, dim] = scale * the tokens' rows of the table.
+void launch_embed(const DeviceMatrix& table, const DeviceBatch& batch, float scale, float* x,
                   cudaStream_t stream);
 
-// y = x / sqrt(mean(x^2) + epsilon) * weight; both [rows, dim]. Where `chosen` is given, row i of y
-// is made from row chosen[i] of x.
-void launch_rms_norm(const float* x, const float* weight, float epsilon, std::uint32_t rows,
-                     std::uint32_t dim, const std::uint32_t* chosen, float* y, cudaStream_t stream);
+// y = norm(x), row by row; y may be x. Where `chosen` is given, row i of y is made from row
+// chosen[i] of x.
+struct NormRows {
+  const float* x = nullptr;
+  std::uint32_t x_stride = 0;
+  float* y = nullptr;
+  std::uint32_t y_stride = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t dim = 0;
+  const std::uint32_t* chosen = nullptr;
+};
+void launch_norm(const Norm& norm, const NormRows& io, cudaStream_t stream);
+
+// x += scale * norm(branch), both [rows, dim]: what a block adds to the residual stream.
+void launch_add_branch(const float* branch, const Norm& norm, float scale, std::uint32_t rows,
+                       std::uint32_t dim, float* x, cudaStream_t stream);
 
 // y[row] (+)= W x[row] + bias, for x [rows] of stride x_stride and y of stride y_stride.
 struct MatmulRows {
@@ -87,13 +101,18 @@ void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& w
                              const DeviceBatch& batch, float* qkv, const DeviceCache& cache,
                              cudaStream_t stream);
 
-// out[rows, heads * head_dim] = softmax(scale * q.k) v over the positions that each row sees, in
-// tiles of a page with a running maximum.
+// out[rows, heads * head_dim] = softmax(capped(scale * q.k)) v over the positions that each row
+// sees, in tiles of a page with a running maximum.
 void launch_attention_f32(const AttentionShape& shape, const DeviceBatch& batch, const float* qkv,
                           const DeviceCache& cache, float* out, cudaStream_t stream);
 
-// gate = silu(gate) * up, elementwise over `count`.
-void launch_silu_multiply(float* gate, const float* up, std::uint64_t count, cudaStream_t stream);
+// gate = activation(gate) * up, elementwise over `count`; activation(gate) where up is null.
+void launch_activate(Activation activation, float* gate, const float* up, std::uint64_t count,
+                     cudaStream_t stream);
+
+// logits = scale * logits, then, where there is a cap, cap * tanh(logits / cap).
+void launch_cap_logits(float* logits, std::uint64_t count, float scale, float cap,
+                       cudaStream_t stream);
 
 // Copies the first `tokens` positions of a page to another, in one layer.
 void launch_copy_page(const AttentionShape& shape, const DeviceCache& cache, std::uint32_t from,

@@ -20,13 +20,15 @@ struct HalfRows {
   float* scale = nullptr;
 };
 
-// to = norm(x) (launch_rms_norm), x, or silu(gate) * up.
-void launch_norm_to_half(const float* x, const float* weight, float epsilon, std::uint32_t rows,
-                         std::uint32_t dim, const HalfRows& to, cudaStream_t stream);
+// to = norm(x) (launch_norm; x itself where there is none), x, or activation(gate) * up
+// (launch_activate).
+void launch_norm_to_half(const Norm& norm, const float* x, std::uint32_t rows, std::uint32_t dim,
+                         const HalfRows& to, cudaStream_t stream);
 void launch_to_half(const float* x, std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
                     cudaStream_t stream);
-void launch_silu_to_half(const float* gate, const float* up, std::uint32_t rows, std::uint32_t cols,
-                         const HalfRows& to, cudaStream_t stream);
+void launch_activate_to_half(Activation activation, const float* gate, const float* up,
+                             std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
+                             cudaStream_t stream);
 
 // Dequantises `count` rows from `first` on: to[count, cols], rounded to f16.
 void launch_dequantize_to_half(const DeviceMatrix& w, std::uint32_t first, std::uint32_t count,

@@ -123,19 +123,18 @@ TEST_F(CudaCache, KeepsEachValueWithinItsPrecisionsRounding) {
 // The rounding of a cached value is independent from one to the next; what is left of it in the
 // logits of the fixtures is far below its bound for one value (2^-11, 2^-4).
 TEST_F(CudaCache, MovesTheLogitsByLittle) {
-  if (!has_shared_data()) GTEST_SKIP() << "reference data not found at " << shared_dir();
-  for (const std::string& name : plain_fixtures()) {
+  for (const std::string& name : all_fixtures()) {
     const ModelFixture fixture = load_fixture(name);
     for (const auto& [kv, bound] :
          {std::pair{KvPrecision::f32, 1e-4}, std::pair{KvPrecision::f16, 2e-3},
           std::pair{KvPrecision::q8, 1.2e-1}}) {
+      const auto executor = make_cuda_executor(fixture.decoder, {.precision = Precision::exact,
+                                                                 .kv = kv,
+                                                                 .max_rows = 128,
+                                                                 .max_logit_rows = 128,
+                                                                 .pages = 4,
+                                                                 .max_context = fixture.context});
       for (const std::uint32_t rows : {512U, 1U}) {
-        const auto executor = make_cuda_executor(fixture.decoder, {.precision = Precision::exact,
-                                                                   .kv = kv,
-                                                                   .max_rows = 512,
-                                                                   .max_logit_rows = 512,
-                                                                   .pages = 16,
-                                                                   .max_context = 512});
         const double error = largest_error(*executor, fixture, rows);
         fmt::print("{:24} {:4} {}: {:.2e} of the peak\n", name, edgerunner::name(kv), rows, error);
         EXPECT_LE(error, bound) << name;

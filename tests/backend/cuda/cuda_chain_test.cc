@@ -113,7 +113,7 @@ TEST_F(CudaChain, EveryKernelWaitsForTheOneBefore) {
   const cuda::DeviceBuffer hidden_scale(kRows * sizeof(float));
   const cuda::HalfRows to{hidden.as<__half>(), hidden_scale.as<float>()};
   expect_same(parts, hidden, [&] {
-    cuda::launch_silu_parts(product, nullptr, nullptr, kRows, ffn, to, *stream_);
+    cuda::launch_gated_parts(Activation::silu, product, nullptr, nullptr, kRows, ffn, to, *stream_);
   });
 
   const cuda::PartialProduct down = cuda::launch_matmul_rows(

@@ -1,0 +1,143 @@
+#include "backend/cuda/mixture.h"
+
+#include <algorithm>
+
+#include "backend/cuda/pass_context.h"
+
+namespace edgerunner::cuda {
+namespace {
+
+// Few rows are cut into small tiles: most of an expert's would be empty otherwise.
+constexpr std::uint32_t kFewRows = 64;
+
+// Chooses and groups; the product that all three matrices of the experts share.
+ExpertProduct route(const PassContext& c, std::size_t layer, std::uint32_t rows,
+                    std::uint32_t tile_rows, cudaStream_t stream) {
+  const MixtureSpec& spec = c.spec.layers[layer].mixture;
+  const DeviceMixture& w = c.weights.mixtures()[layer];
+  const MixtureScratch& space = c.scratch.mixture;
+  const float* const normed = c.scratch.normed.as<float>();
+  launch_matmul_f32(w.router, {normed, c.spec.dim, space.scores, spec.count, nullptr, rows, false},
+                    stream);
+  if (spec.shared_ffn_dim > 0) {
+    launch_matmul_f32(w.shared_router, {normed, c.spec.dim, space.share, 1, nullptr, rows, false},
+                      stream);
+  }
+  launch_choose_experts(spec, space.scores, rows, space.rows, stream);
+  launch_group_by_expert(spec, rows, tile_rows, space.rows, stream);
+  ExpertProduct product;
+  product.tiles = space.rows.tiles;
+  product.tile_count = space.rows.tile_count;
+  product.most_tiles = most_tiles(rows * spec.used, spec.count, tile_rows);
+  product.tile_rows = tile_rows;
+  return product;
+}
+
+// The three products with the experts' matrices, and what follows each: multiply(product) of the
+// rows by source, activate(), and multiply(product) of the slots.
+template <typename Multiply, typename Activate>
+void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProduct product,
+         const Multiply& multiply, const Activate& activate, cudaStream_t stream) {
+  const MixtureSpec& spec = c.spec.layers[layer].mixture;
+  const DeviceMixture& w = c.weights.mixtures()[layer];
+  const MixtureScratch& space = c.scratch.mixture;
+  product.sources = space.rows.sources;
+  product.outputs = spec.ffn_dim;
+  product.w = w.gate;
+  product.y = c.scratch.gate.as<float>();
+  multiply(product);
+  product.w = w.up;
+  product.y = c.scratch.up.as<float>();
+  multiply(product);
+  activate(rows * spec.used, spec.ffn_dim);
+  c.timer.lap(Operation::gate_up, stream);
+  product.sources = nullptr;
+  product.outputs = c.spec.dim;
+  product.w = w.down;
+  product.y = space.outputs;
+  multiply(product);
+  launch_combine_experts(spec, space.rows, space.outputs,
+                         spec.shared_ffn_dim > 0 ? space.share : nullptr, rows, c.spec.dim,
+                         c.scratch.branch.as<float>(), stream);
+}
+
+}  // namespace
+
+MixtureScratch::Layout::Layout(const DecoderSpec& spec, const ExecutorOptions& options) {
+  std::size_t most_slots = 0;
+  std::size_t most_experts = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    most_slots = std::max(most_slots, std::size_t{options.max_rows} * layer.mixture.used);
+    most_experts = std::max<std::size_t>(most_experts, layer.mixture.count);
+  }
+  const std::size_t rows = most_experts == 0 ? 0 : options.max_rows;
+  std::size_t at = 0;
+  const auto take = [&](std::size_t bytes) {
+    constexpr std::size_t kAlignment = 256;
+    const std::size_t begin = at;
+    at += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return begin;
+  };
+  experts = take(most_slots * sizeof(std::uint32_t));
+  weights = take(most_slots * sizeof(float));
+  slots = take(most_slots * sizeof(std::uint32_t));
+  sources = take(most_slots * sizeof(std::uint32_t));
+  tiles = take(most_slots * sizeof(ExpertTile));  // as many as there are slots at most
+  tile_count = take(rows == 0 ? 0 : sizeof(std::uint32_t));
+  scores = take(rows * most_experts * sizeof(float));
+  share = take(rows * sizeof(float));
+  outputs = take(most_slots * spec.dim * sizeof(float));
+  total = at;
+}
+
+MixtureScratch::MixtureScratch(const DecoderSpec& spec, const ExecutorOptions& options)
+    : memory_(bytes(spec, options)) {
+  const Layout layout(spec, options);
+  const auto array = [&]<typename T>(T*& pointer, std::size_t at) {
+    pointer = reinterpret_cast<T*>(memory_.as<std::byte>() + at);
+  };
+  if (layout.total == 0) return;
+  array(rows.experts, layout.experts);
+  array(rows.weights, layout.weights);
+  array(rows.slots, layout.slots);
+  array(rows.sources, layout.sources);
+  array(rows.tiles, layout.tiles);
+  array(rows.tile_count, layout.tile_count);
+  array(scores, layout.scores);
+  array(share, layout.share);
+  array(outputs, layout.outputs);
+}
+
+std::uint64_t MixtureScratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
+  return Layout(spec, options).total;
+}
+
+void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
+  float* const gate = c.scratch.gate.as<float>();
+  mix(
+      c, layer, rows, route(c, layer, rows, rows == 1 ? 1 : kExpertRowsF32, stream),
+      [&](const ExpertProduct& product) {
+        const bool of_rows = product.sources != nullptr;
+        launch_experts_f32(product, of_rows ? c.scratch.normed.as<float>() : gate, stream);
+      },
+      [&](std::uint32_t slots, std::uint32_t ffn) {
+        launch_activate(c.spec.activation, gate, c.scratch.up.as<float>(),
+                        std::uint64_t{slots} * ffn, stream);
+      },
+      stream);
+}
+
+void mix_half(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
+  const HalfRows half = c.half->rows();
+  mix(
+      c, layer, rows,
+      route(c, layer, rows, rows <= kFewRows ? kFewExpertRows : kManyExpertRows, stream),
+      [&](const ExpertProduct& product) { launch_experts_half(product, half, stream); },
+      [&](std::uint32_t slots, std::uint32_t ffn) {
+        launch_activate_to_half(c.spec.activation, c.scratch.gate.as<float>(),
+                                c.scratch.up.as<float>(), slots, ffn, half, stream);
+      },
+      stream);
+}
+
+}  // namespace edgerunner::cuda

@@ -1,0 +1,158 @@
+#include <cfloat>
+
+#include "backend/cuda/mixture_ops.h"
+#include "backend/cuda/reduce.cuh"
+
+namespace edgerunner::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+
+// A warp a row. A lane has every 32nd score.
+__global__ void choose_kernel(std::uint32_t count, std::uint32_t used, bool normalised,
+                              float* scores, std::uint32_t rows, ExpertRows to) {
+  const std::uint32_t row = blockIdx.x * kWarps + threadIdx.x / 32;
+  if (row >= rows) return;
+  const std::uint32_t lane = threadIdx.x & 31;
+  float* const score = scores + static_cast<std::size_t>(row) * count;
+  std::uint32_t* const experts = to.experts + static_cast<std::size_t>(row) * used;
+  float* const weights = to.weights + static_cast<std::size_t>(row) * used;
+
+  float peak = -FLT_MAX;
+  for (std::uint32_t i = lane; i < count; i += 32) peak = fmaxf(peak, score[i]);
+  peak = warp_max(peak);
+  float total = 0;
+  for (std::uint32_t i = lane; i < count; i += 32) total += score[i] = expf(score[i] - peak);
+  total = warp_sum(total);
+
+  float kept = 0;
+  for (std::uint32_t rank = 0; rank < used; ++rank) {
+    float best = -2;  // below what is taken already
+    std::uint32_t expert = 0;
+    for (std::uint32_t i = lane; i < count; i += 32) {
+      if (score[i] > best) {
+        best = score[i];
+        expert = i;
+      }
+    }
+    for (int distance = 16; distance > 0; distance >>= 1) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFU, best, distance);
+      const std::uint32_t other_expert = __shfl_xor_sync(0xFFFFFFFFU, expert, distance);
+      if (other > best || (other == best && other_expert < expert)) {
+        best = other;
+        expert = other_expert;
+      }
+    }
+    kept += best;
+    if ((expert & 31) == lane) score[expert] = -1;
+    if (lane == 0) {
+      experts[rank] = expert;
+      weights[rank] = best;
+    }
+  }
+  if (lane != 0) return;
+  const float divisor = normalised ? kept : total;
+  for (std::uint32_t rank = 0; rank < used; ++rank) weights[rank] /= divisor;
+}
+
+__device__ std::uint32_t block_count(std::uint32_t x, std::uint32_t* scratch) {
+  x = __reduce_add_sync(0xFFFFFFFFU, x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32] = x;
+  __syncthreads();
+  std::uint32_t sum = 0;
+  for (int i = 0; i < kWarps; ++i) sum += scratch[i];
+  return sum;
+}
+
+// A block an expert: it counts everybody's slots and so knows where its own begin.
+__global__ void group_kernel(std::uint32_t used, std::uint32_t slots, std::uint32_t tile_rows,
+                             ExpertRows to) {
+  extern __shared__ std::uint32_t counts[];  // [experts]
+  __shared__ std::uint32_t scratch[kWarps];
+  const std::uint32_t expert = blockIdx.x;
+  const std::uint32_t count = gridDim.x;
+  for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) counts[i] = 0;
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < slots; i += kThreads)
+    atomicAdd(counts + to.experts[i], 1);
+  __syncthreads();
+  std::uint32_t first = 0;
+  std::uint32_t tile = 0;
+  for (std::uint32_t i = threadIdx.x; i < expert; i += kThreads) {
+    first += counts[i];
+    tile += (counts[i] + tile_rows - 1) / tile_rows;
+  }
+  first = block_count(first, scratch);
+  tile = block_count(tile, scratch);
+  const std::uint32_t mine = counts[expert];
+  const std::uint32_t tiles = (mine + tile_rows - 1) / tile_rows;
+  if (expert == count - 1 && threadIdx.x == 0) *to.tile_count = tile + tiles;
+  if (mine == 0) return;
+  for (std::uint32_t i = threadIdx.x; i < tiles; i += kThreads) {
+    const std::uint32_t at = i * tile_rows;
+    to.tiles[tile + i] = {expert, first + at, mine - at < tile_rows ? mine - at : tile_rows};
+  }
+
+  // Each thread has a run of choices; its first slot follows those of the threads before it.
+  const std::uint32_t run = (slots + kThreads - 1) / kThreads;
+  const std::uint32_t begin = threadIdx.x * run < slots ? threadIdx.x * run : slots;
+  const std::uint32_t end = begin + run < slots ? begin + run : slots;
+  std::uint32_t own = 0;
+  for (std::uint32_t i = begin; i < end; ++i) own += to.experts[i] == expert ? 1 : 0;
+  std::uint32_t up_to = own;
+  const std::uint32_t lane = threadIdx.x & 31;
+  for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+    const std::uint32_t before = __shfl_up_sync(0xFFFFFFFFU, up_to, distance);
+    if (lane >= distance) up_to += before;
+  }
+  __syncthreads();
+  if (lane == 31) scratch[threadIdx.x / 32] = up_to;
+  __syncthreads();
+  std::uint32_t slot = first + up_to - own;
+  for (std::uint32_t warp = 0; warp < threadIdx.x / 32; ++warp) slot += scratch[warp];
+  for (std::uint32_t i = begin; i < end; ++i) {
+    if (to.experts[i] != expert) continue;
+    to.slots[i] = slot;
+    to.sources[slot] = i / used;
+    ++slot;
+  }
+}
+
+__global__ void combine_kernel(std::uint32_t used, ExpertRows experts, const float* outputs,
+                               const float* share, std::uint32_t dim, float* branch) {
+  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  const std::size_t row = blockIdx.y;
+  if (i >= dim) return;
+  float* const to = branch + row * dim + i;
+  float sum = share == nullptr ? 0.0F : *to / (1.0F + expf(-share[row]));
+  for (std::uint32_t rank = 0; rank < used; ++rank) {
+    const std::size_t slot = experts.slots[row * used + rank];
+    sum = fmaf(experts.weights[row * used + rank], outputs[slot * dim + i], sum);
+  }
+  *to = sum;
+}
+
+}  // namespace
+
+void launch_choose_experts(const MixtureSpec& spec, float* scores, std::uint32_t rows,
+                           const ExpertRows& to, cudaStream_t stream) {
+  choose_kernel<<<(rows + kWarps - 1) / kWarps, kThreads, 0, stream>>>(
+      spec.count, spec.used, spec.normalised, scores, rows, to);
+}
+
+void launch_group_by_expert(const MixtureSpec& spec, std::uint32_t rows, std::uint32_t tile_rows,
+                            const ExpertRows& to, cudaStream_t stream) {
+  group_kernel<<<spec.count, kThreads, spec.count * sizeof(std::uint32_t), stream>>>(
+      spec.used, rows * spec.used, tile_rows, to);
+}
+
+void launch_combine_experts(const MixtureSpec& spec, const ExpertRows& experts,
+                            const float* outputs, const float* share, std::uint32_t rows,
+                            std::uint32_t dim, float* branch, cudaStream_t stream) {
+  const dim3 grid((dim + kThreads - 1) / kThreads, rows);
+  combine_kernel<<<grid, kThreads, 0, stream>>>(spec.used, experts, outputs, share, dim, branch);
+}
+
+}  // namespace edgerunner::cuda

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "arch/shape.h"
 #include "backend/cuda/cuda_executor.h"
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/repack.h"
 #include "backend/token_chooser.h"
 #include "edgerunner/error.h"
 #include "edgerunner/sampling.h"
+#include "family_shapes.h"
 #include "generate_bench.h"
 
 // Measures the cuda backend on random weights made on the device: a line of JSON a measurement.
@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
   try {
     const auto type = element_type_from_name(argv[2]);
     if (!type) throw Error(ErrorCode::invalid_argument, fmt::format("no type {}", argv[2]));
-    const Case c{argv[1], argv[2], shape_decoder(argv[1], *type)};
+    const Case c{argv[1], argv[2], bench_decoder(argv[1], *type)};
     const std::string_view test = argv[3];
     std::vector<std::uint32_t> numbers;
     for (int i = 4; i < argc; ++i) {

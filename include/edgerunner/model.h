@@ -63,7 +63,7 @@ struct ModelOptions {
 
   SpeculationOptions speculation;  // Error(unsupported) on cuda
 
-  // LoRA adapters, numbered from 0. Error(unsupported) on cuda; errors name the file and tensor.
+  // LoRA adapters, numbered from 0. Errors name the file and tensor.
   std::vector<AdapterFile> adapters;
 
   std::uint64_t memory_limit = 0;  // bytes; 0: what the system has available

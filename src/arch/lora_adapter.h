@@ -46,6 +46,7 @@ class LoraAdapter {
   float alpha() const { return alpha_; }
   std::uint32_t largest_rank() const { return largest_rank_; }
   std::uint64_t bytes() const { return file_.bytes(); }
+  std::size_t layer_count() const { return layers_.size(); }  // of the decoder
 
   // The update of a layer's matrix; of the head whatever `layer` is.
   const LowRank& update(std::size_t layer, LoraTarget target) const {

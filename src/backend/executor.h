@@ -55,6 +55,9 @@ struct ExecutorOptions {
   std::uint32_t max_context = 0;      // most positions of one sequence
   // adapter_floats() of the sets that sequences may have, at most; 0: none may.
   std::uint32_t adapter_floats = 0;
+  // All adapters of those sets, which outlive the executor: for backends that bring them to memory
+  // of their own.
+  std::vector<const LoraAdapter*> adapters = {};
   // Called during construction alone, while weights are brought to where the backend wants them.
   std::function<void(double fraction)> on_progress = nullptr;
 };

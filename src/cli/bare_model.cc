@@ -37,7 +37,7 @@ BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.optio
     }
     decoder_ = decoder_of_shape(arguments);
   }
-  shelf_.load(options_.adapters, decoder_, options_.backend);
+  shelf_.load(options_.adapters, decoder_);
   adapters_ = shelf_.choose(std::nullopt);
   const std::uint32_t trained = decoder_.spec.context_length;
   if (options_.context > trained) {
@@ -64,6 +64,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
   options.adapter_floats = shelf_.floats();
+  options.adapters = shelf_.all();
   if (!file_ && !random_) make_weights(options);
   options.on_progress = loading_progress();
   executor_ = find_backend(options_.backend).make(decoder_, options);

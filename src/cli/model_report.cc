@@ -110,7 +110,7 @@ std::optional<AdapterReport> read_adapter(const gguf::File& file) {
 
 // For one sequence of `context` tokens.
 ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context,
-                                 std::uint32_t adapter_floats) {
+                                 const AdapterShelf& adapters) {
   ExecutorOptions executor;
   executor.precision = options.precision;
   executor.kv = options.kv.value_or(default_kv(options.precision));
@@ -119,12 +119,13 @@ ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t cont
   executor.max_logit_rows = options.max_sequences;
   executor.max_context = context;
   executor.pages = pages_for(context);
-  executor.adapter_floats = adapter_floats;
+  executor.adapter_floats = adapters.floats();
+  executor.adapters = adapters.all();
   return executor;
 }
 
 std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options,
-                                     std::uint32_t adapter_floats) {
+                                     const AdapterShelf& adapters) {
   std::vector<std::uint32_t> contexts = {512, 2048, 8192, 32768};
   std::erase_if(contexts, [&](std::uint32_t context) { return context > spec.context_length; });
   contexts.push_back(options.context != 0 ? options.context : spec.context_length);
@@ -134,7 +135,7 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   std::vector<MemoryLine> lines;
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
-    ExecutorOptions executor = executor_options(options, context, adapter_floats);
+    ExecutorOptions executor = executor_options(options, context, adapters);
     const Backend backend = find_backend(options.backend);
     const MemoryNeed need = backend.need(spec, executor);
     MemoryLine& line = lines.emplace_back();
@@ -184,11 +185,11 @@ ModelReport make_model_report(const ModelArguments& arguments) {
     try {
       const Decoder decoder = read_decoder(file);
       AdapterShelf adapters;
-      adapters.load(options.adapters, decoder, options.backend);
+      adapters.load(options.adapters, decoder);
       report.adapters = adapters.info();
-      report.memory = memory_lines(decoder.spec, options, adapters.floats());
+      report.memory = memory_lines(decoder.spec, options, adapters);
       if (options.backend == BackendKind::cpu) {
-        report.kernels = cpu_executor_info(decoder, executor_options(options, 0, 0)).kernels;
+        report.kernels = cpu_executor_info(decoder, executor_options(options, 0, adapters)).kernels;
       }
     } catch (const Error& error) {
       report.refusal = error.what();

@@ -22,16 +22,8 @@ void require_finite(float scale, const std::string& of) {
 
 }  // namespace
 
-void require_backend_for(std::span<const AdapterFile> adapters, BackendKind backend) {
-  if (adapters.empty() || backend != BackendKind::cuda) return;
-  throw Error(
-      ErrorCode::unsupported,
-      "LoRA adapters don't run on the cuda backend; use --backend cpu, or leave --lora out");
-}
-
-void AdapterShelf::load(std::span<const AdapterFile> files, const Decoder& decoder,
-                        BackendKind backend) {
-  require_backend_for(files, backend);
+void AdapterShelf::load(std::span<const AdapterFile> files, const Decoder& decoder) {
+  adapters_.reserve(files.size());  // their addresses are handed out
   for (const AdapterFile& file : files) {
     require_finite(file.scale, fmt::format("adapter {}", file.path.string()));
     adapters_.emplace_back(gguf::File::open(file.path), decoder);
@@ -88,6 +80,12 @@ std::vector<AdapterInfo> AdapterShelf::info() const {
                      .rank = adapter.largest_rank()});
   }
   return infos;
+}
+
+std::vector<const LoraAdapter*> AdapterShelf::all() const {
+  std::vector<const LoraAdapter*> all;
+  for (const LoraAdapter& adapter : adapters_) all.push_back(&adapter);
+  return all;
 }
 
 std::uint64_t AdapterShelf::bytes() const {

@@ -16,17 +16,13 @@
 
 namespace edgerunner {
 
-// Throws Error(unsupported) where there are adapters and the backend runs none.
-void require_backend_for(std::span<const AdapterFile> adapters, BackendKind backend);
-
 // The adapters that were loaded with a model, and the sets of them that its sequences use. The same
 // choice gives the same set, so that sequences share what is cached of it. From any thread once
 // they are loaded; must outlive the use of its sets.
 class AdapterShelf {
  public:
-  // Once. Throws as require_backend_for() and LoraAdapter do, and Error(invalid_argument) for a
-  // scale that is not finite.
-  void load(std::span<const AdapterFile> files, const Decoder& decoder, BackendKind backend);
+  // Once. Throws as LoraAdapter does, and Error(invalid_argument) for a scale that is not finite.
+  void load(std::span<const AdapterFile> files, const Decoder& decoder);
 
   // The chosen adapters; without a choice, all as they were loaded. Null: none applies. Throws
   // Error(invalid_argument) for an id that is not there or there twice, or a scale that is not
@@ -36,6 +32,7 @@ class AdapterShelf {
   std::vector<AdapterInfo> info() const;
   std::uint64_t bytes() const;
   std::uint32_t floats() const;  // adapter_floats() of all together
+  std::vector<const LoraAdapter*> all() const;
 
  private:
   using Choice = std::vector<std::pair<std::uint32_t, float>>;  // ids, ascending, with their scales

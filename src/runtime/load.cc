@@ -62,7 +62,6 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
     if (options.progress) options.progress(fraction);
   };
   report(0);
-  require_backend_for(options.adapters, options.backend);
   const Backend backend = find_backend(options.backend);
   auto state = std::make_unique<State>();
   state->file = gguf::File::open(path);
@@ -73,11 +72,13 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
 
   MemoryPlanInput input;
   input.available = memory_at_hand(options, backend);
-  state->adapters.load(options.adapters, state->decoder, options.backend);
-  input.weights_bytes =
-      backend.weight_bytes == nullptr ? state->file->bytes() : backend.weight_bytes(state->decoder);
-  input.weights_bytes += state->adapters.bytes();
+  state->adapters.load(options.adapters, state->decoder);
+  // A backend with memory of its own counts adapters among what it needs.
+  input.weights_bytes = backend.weight_bytes == nullptr
+                            ? state->file->bytes() + state->adapters.bytes()
+                            : backend.weight_bytes(state->decoder);
   input.adapter_floats = state->adapters.floats();
+  input.adapters = state->adapters.all();
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
   std::unique_ptr<Drafter> drafter = make_drafter(options, *state->file, input.available);

@@ -84,6 +84,7 @@ class Planner {
         .pages = pages.needed + (with_further_pages ? pages.further : 0),
         .max_context = context,
         .adapter_floats = input_.adapter_floats,
+        .adapters = input_.adapters,
     };
     const MemoryNeed need = input_.need(plan.executor);
     plan.weights_bytes = input_.weights_bytes;

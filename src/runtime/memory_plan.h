@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "backend/executor.h"
 #include "edgerunner/model.h"
@@ -22,8 +23,9 @@ struct MemoryPlanInput {
   std::uint64_t weights_bytes = 0;    // of the file
   std::uint32_t trained_context = 0;  // DecoderSpec::context_length
   std::uint32_t vocab_size = 0;
-  std::uint32_t adapter_floats = 0;        // ExecutorOptions::adapter_floats
-  std::optional<std::uint64_t> available;  // bytes; nullopt where the system doesn't say
+  std::uint32_t adapter_floats = 0;               // ExecutorOptions::adapter_floats
+  std::vector<const LoraAdapter*> adapters = {};  // ExecutorOptions::adapters
+  std::optional<std::uint64_t> available;         // bytes; nullopt where the system doesn't say
   std::function<MemoryNeed(const ExecutorOptions&)> need;  // the backend's
 };
 

@@ -9,6 +9,7 @@ if(EDGERUNNER_CUDA_ENABLED)
   set_target_properties(cuda_test_kernels PROPERTIES
     CUDA_ARCHITECTURES "${EDGERUNNER_CUDA_ARCHITECTURES}")
   edgerunner_test(cuda_test
+    cuda/cuda_adapters_test.cc
     cuda/cuda_cache_test.cc
     cuda/cuda_chain_test.cc
     cuda/cuda_families_test.cc
@@ -21,6 +22,7 @@ if(EDGERUNNER_CUDA_ENABLED)
     cuda/cuda_shapes_test.cc
     cuda/cuda_small_test.cc
     $<TARGET_OBJECTS:cuda_test_kernels>
+    ../support/lora_fixture.cc
     ../support/model_fixture.cc)
   edgerunner_compile_alone(cuda_test cuda/cuda_sampling_test.cc)
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

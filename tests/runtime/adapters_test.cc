@@ -168,15 +168,10 @@ TEST(ModelAdapters, RefuseChoicesThatAreNone) {
                [&] { plain.session(Adapters{{.id = 0}}); });
 }
 
-TEST(ModelAdapters, RefuseOtherModelsFilesAndBackends) {
+TEST(ModelAdapters, RefuseOtherModelsAndFiles) {
   expect_error(ErrorCode::invalid_file, "phi3-a.gguf",
                [] { load({{.path = lora_file("phi3-a.gguf")}}); });
   expect_error(ErrorCode::io, "absent.gguf", [] { load({{.path = lora_file("absent.gguf")}}); });
-  ModelOptions options;
-  options.backend = BackendKind::cuda;
-  options.adapters = {{.path = lora_file("llama-a.gguf")}};
-  expect_error(ErrorCode::unsupported, "LoRA adapters don't run on the cuda backend",
-               [&] { Model::load(lora_file("llama.gguf"), options); });
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arch/beyond_plain.h"
+#include "backend/cuda/adapters.h"
 #include "backend/cuda/buffers.h"
 #include "backend/cuda/choice_settings.h"
 #include "backend/cuda/chooser.h"
@@ -45,6 +47,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         rotations_(decoder.spec, options),
         scratch_(decoder.spec, options),
         upload_(options, attention_tile_rows(decoder.spec)),
+        adapters_(options),
         chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
         plain_(context()) {
@@ -80,7 +83,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   void forward(const Batch& batch, std::span<float> logits) override {
     check_batch(batch, spec_, options_, logits.size());
     timer_.begin(stream_);
-    const DeviceBatch rows = upload_.upload(batch, stream_);
+    const DeviceBatch rows = begin(batch);
     const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
     compute(rows, wanted);
     if (wanted != 0) {
@@ -91,7 +94,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     }
     check(cudaGetLastError(), "starting a forward pass");
     stream_.synchronize();
-    if (decode_ && rows.rows == 1 && wanted > 0 && timer_.running()) {
+    if (decodes(rows) && wanted > 0 && timer_.running()) {
       timer_.finish(timeline_->shares());
     } else {
       timer_.finish();
@@ -106,7 +109,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
       throw Error(ErrorCode::invalid_argument, "the buffer of hidden states is too small");
     }
     const auto rows = static_cast<std::uint32_t>(batch.tokens.size());
-    visit_pass(upload_.upload(batch, stream_), [](const auto&) {});
+    visit_pass(begin(batch), [](const auto&) {});
     context().norm(weights_.final_norm(), rows, nullptr, stream_);
     check(cudaMemcpyAsync(hidden.data(), scratch_.normed.as<float>(),
                           std::size_t{rows} * spec_.dim * sizeof(float), cudaMemcpyDeviceToHost,
@@ -125,7 +128,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     const auto wanted = static_cast<std::uint32_t>(batch.logit_rows.size());
     check_batch(batch, spec_, options_, std::size_t{wanted} * spec_.vocab_size);
     check_steps(batch, choices.size(), steps, tokens.size());
-    const DeviceBatch rows = upload_.upload(batch, stream_, steps - 1);
+    const DeviceBatch rows = begin(batch, steps - 1);
     chooser_.begin(choices, scratch_.logits.as<float>(), stream_);
     const bool goes_on = steps > 1;
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -214,9 +217,20 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     }
   }
 
+  // Brings a batch to the device, whose page tables reach `further` positions past the rows.
+  DeviceBatch begin(const Batch& batch, std::uint32_t further = 0) {
+    adapters_.begin(batch, stream_);
+    return upload_.upload(batch, stream_, further);
+  }
+
+  // Whether the persistent kernel takes the rows.
+  bool decodes(const DeviceBatch& rows) const {
+    return decode_.has_value() && rows.rows == 1 && !adapters_.any();
+  }
+
   // A forward pass; leaves the logits of the `wanted` rows on the device.
   void compute(const DeviceBatch& rows, std::uint32_t wanted) {
-    if (decode_ && rows.rows == 1) {
+    if (decodes(rows)) {
       decode_->launch({rows.tokens, rows.positions, rows.pages,
                        wanted == 0 ? nullptr : scratch_.logits.as<float>(), nullptr, nullptr,
                        nullptr, nullptr, timer_.running() ? timeline_->device() : nullptr},
@@ -230,8 +244,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   }
 
   // Runs every path once, so that the first request finds kernels loaded: one row, a few, and a
-  // chunk, each with its token chosen. The cache's pages are written again before anyone reads
-  // them.
+  // chunk, each with its token chosen, without adapters and with all of them. The cache's pages are
+  // written again before anyone reads them.
   void warm_up(std::chrono::steady_clock::duration loading) {
     const auto begin = std::chrono::steady_clock::now();
     const std::uint32_t most =
@@ -242,13 +256,19 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     sampling.temperature = 1;
     sampling.top_k = 40;
     sampling.presence_penalty = 1;
-    for (const std::uint32_t rows : {1U, std::min(8U, most), most}) {
-      const std::vector<TokenId> tokens(rows);
-      const SequenceSlice slice{rows, 0, pages};
-      const std::uint32_t last = rows - 1;
-      const TokenChoice choice{&sampling, tokens, 0};
-      TokenId chosen = kNoToken;
-      choose({tokens, {&slice, 1}, {&last, 1}}, {&choice, 1}, 1, {&chosen, 1});
+    AdapterSet all;
+    for (const LoraAdapter* adapter : options_.adapters) all.uses.push_back({adapter, 1});
+    for (const AdapterSet* adapters :
+         {static_cast<const AdapterSet*>(nullptr), &std::as_const(all)}) {
+      if (adapters != nullptr && adapters->uses.empty()) break;
+      for (const std::uint32_t rows : {1U, std::min(8U, most), most}) {
+        const std::vector<TokenId> tokens(rows);
+        const SequenceSlice slice{rows, 0, pages, adapters};
+        const std::uint32_t last = rows - 1;
+        const TokenChoice choice{&sampling, tokens, 0};
+        TokenId chosen = kNoToken;
+        choose({tokens, {&slice, 1}, {&last, 1}}, {&choice, 1}, 1, {&chosen, 1});
+      }
     }
     using Milliseconds = std::chrono::duration<double, std::milli>;
     info_.kernels.push_back(fmt::format(
@@ -262,6 +282,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   void visit_pass(const DeviceBatch& rows, const Visit& visit) {
     launch_embed(weights_.embedding(), rows, spec_.embedding_scale, scratch_.x.as<float>(),
                  stream_);
+    adapters_.apply_embedding(rows, spec_.embedding_scale, scratch_.x.as<float>(), stream_);
     rotations_.launch(rows, stream_);
     timer_.lap(Operation::embedding, stream_);
     const auto through = [&](const auto& pass) {
@@ -278,8 +299,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   }
 
   PassContext context() {
-    return {spec_,   weights_, cache_,     rotations_, scratch_, half_ ? &*half_ : nullptr,
-            upload_, timer_,   options_.kv};
+    return {spec_,   weights_,  cache_, rotations_, scratch_, half_ ? &*half_ : nullptr,
+            upload_, adapters_, timer_, options_.kv};
   }
 
   // Most rows of a tile of attention in any layer.
@@ -303,6 +324,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   Scratch scratch_;
   std::optional<HalfScratch> half_;
   BatchUpload upload_;
+  Adapters adapters_;
   Chooser chooser_;
   PassTimer timer_;
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
@@ -348,7 +370,7 @@ MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& opti
   return {
       cuda::CachePool::bytes(spec, options),
       cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
-          cuda::Chooser::bytes(spec, options) +
+          cuda::Adapters::bytes(options) + cuda::Chooser::bytes(spec, options) +
           (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
                ? cuda::HalfScratch::bytes(spec, options) + cuda::FewRowsPass::bytes(spec, options)
                : 0)};

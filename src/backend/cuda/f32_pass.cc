@@ -18,11 +18,18 @@ const float* F32Pass::normed(const Norm& norm, std::uint32_t rows, cudaStream_t 
   return c_.scratch.normed.as<float>();
 }
 
-void F32Pass::add_block(const DeviceMatrix& w, const float* bias, const float* hidden,
-                        const Norm& post_norm, std::uint32_t rows, cudaStream_t stream) const {
+void F32Pass::multiply(const Product& product, std::uint32_t rows, float* y, std::uint32_t y_stride,
+                       bool add, cudaStream_t stream) const {
+  launch_matmul_f32(product.w, {product.x, product.w.cols, y, y_stride, product.bias, rows, add},
+                    stream);
+  c_.adapt(product.layer, product.target, {product.x, {}}, rows, y, y_stride, stream);
+}
+
+void F32Pass::add_block(const Product& product, const Norm& post_norm, std::uint32_t rows,
+                        cudaStream_t stream) const {
   const bool directly = c_.adds_directly(post_norm);
   float* const to = directly ? c_.scratch.x.as<float>() : c_.scratch.branch.as<float>();
-  launch_matmul_f32(w, {hidden, w.cols, to, c_.spec.dim, bias, rows, directly}, stream);
+  multiply(product, rows, to, c_.spec.dim, directly, stream);
   if (!directly) c_.add_branch(post_norm, rows, stream);
 }
 
@@ -34,18 +41,19 @@ void F32Pass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t
   float* const attended = c_.scratch.attended.as<float>();
   const float* const x = normed(norms.attention, rows.rows, stream);
   c_.timer.lap(Operation::attention_norm, stream);
-  const auto project = [&](const DeviceMatrix& matrix, const float* bias, std::uint32_t at) {
-    launch_matmul_f32(matrix, {x, c_.spec.dim, qkv + at, shape.row(), bias, rows.rows, false},
-                      stream);
+  const auto project = [&](LoraTarget target, const DeviceMatrix& matrix, const float* bias,
+                           std::uint32_t at) {
+    multiply({index, target, matrix, bias, x}, rows.rows, qkv + at, shape.row(), false, stream);
   };
-  project(w.q, w.q_bias, 0);
-  project(w.k, w.k_bias, shape.q_dim());
-  project(w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
+  project(LoraTarget::q, w.q, w.q_bias, 0);
+  project(LoraTarget::k, w.k, w.k_bias, shape.q_dim());
+  project(LoraTarget::v, w.v, w.v_bias, shape.q_dim() + shape.kv_dim());
   c_.timer.lap(Operation::qkv, stream);
   rotate_and_cache(c_, index, rows, stream);
   launch_attention_f32(shape, rows, qkv, c_.cache.layer(index), attended, stream);
   c_.timer.lap(Operation::attention, stream);
-  add_block(w.o, w.o_bias, attended, norms.attention_post, rows.rows, stream);
+  add_block({index, LoraTarget::o, w.o, w.o_bias, attended}, norms.attention_post, rows.rows,
+            stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
@@ -66,15 +74,16 @@ void F32Pass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t s
   float* const gate = c_.scratch.gate.as<float>();
   float* const up = c_.scratch.up.as<float>();
   const bool gated = w.gate.rows > 0;
-  launch_matmul_f32(w.up, {x, c_.spec.dim, up, ffn, w.up_bias, rows, false}, stream);
+  multiply({index, LoraTarget::up, w.up, w.up_bias, x}, rows, up, ffn, false, stream);
   if (gated) {
-    launch_matmul_f32(w.gate, {x, c_.spec.dim, gate, ffn, w.gate_bias, rows, false}, stream);
+    multiply({index, LoraTarget::gate, w.gate, w.gate_bias, x}, rows, gate, ffn, false, stream);
   }
   float* const hidden = gated ? gate : up;
   launch_activate(c_.spec.activation, hidden, gated ? up : nullptr, std::uint64_t{rows} * ffn,
                   stream);
   c_.timer.lap(Operation::gate_up, stream);
-  add_block(w.down, w.down_bias, hidden, norms.feed_forward_post, rows, stream);
+  add_block({index, LoraTarget::down, w.down, w.down_bias, hidden}, norms.feed_forward_post, rows,
+            stream);
   c_.timer.lap(Operation::down, stream);
 }
 

@@ -25,9 +25,19 @@ class F32Pass {
   void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // Where the rows of x lie that a block reads: normed, or as they are.
   const float* normed(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
-  // x += norm(W hidden + bias), the last product of a block.
-  void add_block(const DeviceMatrix& w, const float* bias, const float* hidden,
-                 const Norm& post_norm, std::uint32_t rows, cudaStream_t stream) const;
+  // y = W x + bias + what adapters add, of the layer's matrix `target`.
+  struct Product {
+    std::size_t layer;
+    LoraTarget target;
+    const DeviceMatrix& w;
+    const float* bias;
+    const float* x;
+  };
+  void multiply(const Product& product, std::uint32_t rows, float* y, std::uint32_t y_stride,
+                bool add, cudaStream_t stream) const;
+  // x += norm(the last product of a block).
+  void add_block(const Product& product, const Norm& post_norm, std::uint32_t rows,
+                 cudaStream_t stream) const;
 
   PassContext c_;
 };

@@ -98,15 +98,24 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
   }
 }
 
-void FewRowsPass::add_block(const Projection& last, const Norm& post_norm, const Norm* next,
-                            std::uint32_t rows, cudaStream_t stream) const {
+void FewRowsPass::adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
+                        std::uint32_t y_stride, cudaStream_t stream) const {
+  c_.adapt(layer, target, {nullptr, c_.half->rows()}, rows, y, y_stride, stream);
+}
+
+void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
+                            const Norm* next, std::uint32_t rows, cudaStream_t stream) const {
   if (!c_.adds_directly(post_norm)) {
-    project({&last, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
+    float* const branch = c_.scratch.branch.as<float>();
+    project({&last, 1}, rows, branch, c_.spec.dim, stream);
+    adapt(layer, last.target, rows, branch, c_.spec.dim, stream);
     c_.add_branch(post_norm, rows, stream);
     if (next != nullptr) to_half(*next, rows, stream);
     return;
   }
-  // An RMSNorm follows at once, in the same kernel.
+  // An RMSNorm follows at once, in the same kernel. Adapters come before it: what they change is
+  // the residual stream alone.
+  adapt(layer, last.target, rows, c_.scratch.x.as<float>(), c_.spec.dim, stream);
   const bool fused = next != nullptr && next->weight != nullptr && next->bias == nullptr;
   launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), fused ? next->weight : nullptr,
@@ -119,14 +128,18 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
   const BlockNorms& norms = c_.weights.norms()[index];
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
   float* const qkv = c_.scratch.qkv.as<float>();
-  const std::array<Projection, 3> projections = {
-      {{&w.q, w.q_bias}, {&w.k, w.k_bias}, {&w.v, w.v_bias}}};
+  const std::array<Projection, 3> projections = {{{LoraTarget::q, &w.q, w.q_bias},
+                                                  {LoraTarget::k, &w.k, w.k_bias},
+                                                  {LoraTarget::v, &w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
+  adapt(index, LoraTarget::q, rows.rows, qkv, shape.row(), stream);
+  adapt(index, LoraTarget::k, rows.rows, qkv + shape.q_dim(), shape.row(), stream);
+  adapt(index, LoraTarget::v, rows.rows, qkv + shape.q_dim() + shape.kv_dim(), shape.row(), stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
   const bool mixed = c_.spec.layers[index].mixture.count > 0;  // which norms for itself
-  add_block({&w.o, w.o_bias}, norms.attention_post, mixed ? nullptr : &norms.feed_forward,
-            rows.rows, stream);
+  add_block(index, {LoraTarget::o, &w.o, w.o_bias}, norms.attention_post,
+            mixed ? nullptr : &norms.feed_forward, rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
@@ -140,18 +153,21 @@ void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream
     c_.add_branch(norms.feed_forward_post, rows, stream);
     if (next != nullptr) to_half(*next, rows, stream);
   } else {
-    hidden({&w.gate, w.gate_bias}, {&w.up, w.up_bias}, rows, stream);
+    hidden(index, {LoraTarget::gate, &w.gate, w.gate_bias}, {LoraTarget::up, &w.up, w.up_bias},
+           rows, stream);
     c_.timer.lap(Operation::gate_up, stream);
-    add_block({&w.down, w.down_bias}, norms.feed_forward_post, next, rows, stream);
+    add_block(index, {LoraTarget::down, &w.down, w.down_bias}, norms.feed_forward_post, next, rows,
+              stream);
   }
   c_.timer.lap(Operation::down, stream);
 }
 
-void FewRowsPass::hidden(const Projection& gate, const Projection& up, std::uint32_t rows,
-                         cudaStream_t stream) const {
+void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projection& up,
+                         std::uint32_t rows, cudaStream_t stream) const {
   const std::uint32_t ffn = up.matrix->rows;
   const HalfRows half = c_.half->rows();
-  if (gate.matrix->rows > 0 && stackable(*gate.matrix, *up.matrix)) {
+  if (gate.matrix->rows > 0 && stackable(*gate.matrix, *up.matrix) &&
+      !c_.adapters.change(layer, {gate.target, up.target})) {
     const StackedMatrices both = {{*gate.matrix, *up.matrix}, 2, 2 * ffn, 0};
     launch_gated_parts(c_.spec.activation, multiply(both, 2 * ffn, rows, stream), gate.bias,
                        up.bias, rows, ffn, half, stream);
@@ -159,9 +175,13 @@ void FewRowsPass::hidden(const Projection& gate, const Projection& up, std::uint
   }
   float* const gated = c_.scratch.gate.as<float>();
   float* const plain = c_.scratch.up.as<float>();
-  project({&up, 1}, rows, plain, ffn, stream);
+  const auto project_adapted = [&](const Projection& p, float* y) {
+    project({&p, 1}, rows, y, ffn, stream);
+    adapt(layer, p.target, rows, y, ffn, stream);
+  };
+  project_adapted(up, plain);
   if (gate.matrix->rows > 0) {
-    project({&gate, 1}, rows, gated, ffn, stream);
+    project_adapted(gate, gated);
     launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
   } else {
     launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
@@ -176,8 +196,9 @@ void FewRowsPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t st
   c_.norm(c_.weights.norms()[index].feed_forward, rows, nullptr, stream);
   take_normed();
   if (w.shared_up.rows > 0) {
-    hidden({&w.shared_gate, nullptr}, {&w.shared_up, nullptr}, rows, stream);
-    const Projection down{&w.shared_down, nullptr};
+    hidden(index, {LoraTarget::gate, &w.shared_gate, nullptr},
+           {LoraTarget::up, &w.shared_up, nullptr}, rows, stream);
+    const Projection down{LoraTarget::down, &w.shared_down, nullptr};
     project({&down, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
     take_normed();
   }

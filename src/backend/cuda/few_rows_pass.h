@@ -28,6 +28,7 @@ class FewRowsPass {
 
  private:
   struct Projection {
+    LoraTarget target;
     const DeviceMatrix* matrix;
     const float* bias;
   };
@@ -41,14 +42,17 @@ class FewRowsPass {
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
   // half.
-  void hidden(const Projection& gate, const Projection& up, std::uint32_t rows,
+  void hidden(std::size_t layer, const Projection& gate, const Projection& up, std::uint32_t rows,
               cudaStream_t stream) const;
   // The experts' part of a layer, left in scratch.branch.
   void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // x += norm(W x + bias) for the rows in half, the last product of a block; then half =
   // next(x), where there is a next norm.
-  void add_block(const Projection& last, const Norm& post_norm, const Norm* next,
+  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm, const Norm* next,
                  std::uint32_t rows, cudaStream_t stream) const;
+  // What adapters add to a product of the rows in half.
+  void adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
+             std::uint32_t y_stride, cudaStream_t stream) const;
   void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
 
   PassContext c_;

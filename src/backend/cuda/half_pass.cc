@@ -74,11 +74,17 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
   multiply(w.v, w.v_bias, qkv + w.q.rows + w.k.rows, y_stride, rows, false, stream);
 }
 
-void HalfPass::add_block(const DeviceMatrix& w, const float* bias, const Norm& post_norm,
+void HalfPass::adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
+                     std::uint32_t y_stride, cudaStream_t stream) const {
+  c_.adapt(layer, target, {nullptr, c_.half->rows()}, rows, y, y_stride, stream);
+}
+
+void HalfPass::add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
                          std::uint32_t rows, cudaStream_t stream) const {
   const bool directly = c_.adds_directly(post_norm);
   float* const to = directly ? c_.scratch.x.as<float>() : c_.scratch.branch.as<float>();
-  multiply(w, bias, to, c_.spec.dim, rows, directly, stream);
+  multiply(last.w, last.bias, to, c_.spec.dim, rows, directly, stream);
+  adapt(layer, last.target, rows, to, c_.spec.dim, stream);
   if (!directly) c_.add_branch(post_norm, rows, stream);
 }
 
@@ -88,10 +94,15 @@ void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_
   launch_norm_to_half(norms.attention, c_.scratch.x.as<float>(), rows.rows, c_.spec.dim,
                       c_.half->rows(), stream);
   c_.timer.lap(Operation::attention_norm, stream);
-  project(w, attention_shape(c_.spec.layers[index]).row(), rows.rows, stream);
+  const AttentionShape shape = attention_shape(c_.spec.layers[index]);
+  project(w, shape.row(), rows.rows, stream);
+  float* const qkv = c_.scratch.qkv.as<float>();
+  adapt(index, LoraTarget::q, rows.rows, qkv, shape.row(), stream);
+  adapt(index, LoraTarget::k, rows.rows, qkv + shape.q_dim(), shape.row(), stream);
+  adapt(index, LoraTarget::v, rows.rows, qkv + shape.q_dim() + shape.kv_dim(), shape.row(), stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
-  add_block(w.o, w.o_bias, norms.attention_post, rows.rows, stream);
+  add_block(index, {LoraTarget::o, w.o, w.o_bias}, norms.attention_post, rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
@@ -107,40 +118,47 @@ void HalfPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t 
     launch_norm_to_half(norms.feed_forward, c_.scratch.x.as<float>(), rows, c_.spec.dim,
                         c_.half->rows(), stream);
     c_.timer.lap(Operation::ffn_norm, stream);
-    hidden(w.gate, w.gate_bias, w.up, w.up_bias, rows, stream);
+    hidden(index, {LoraTarget::gate, w.gate, w.gate_bias}, {LoraTarget::up, w.up, w.up_bias}, rows,
+           stream);
     c_.timer.lap(Operation::gate_up, stream);
-    add_block(w.down, w.down_bias, norms.feed_forward_post, rows, stream);
+    add_block(index, {LoraTarget::down, w.down, w.down_bias}, norms.feed_forward_post, rows,
+              stream);
   }
   c_.timer.lap(Operation::down, stream);
 }
 
-void HalfPass::hidden(const DeviceMatrix& gate, const float* gate_bias, const DeviceMatrix& up,
-                      const float* up_bias, std::uint32_t rows, cudaStream_t stream) const {
-  const std::uint32_t ffn = up.rows;
+void HalfPass::hidden(std::size_t layer, const Projection& gate, const Projection& up,
+                      std::uint32_t rows, cudaStream_t stream) const {
+  const std::uint32_t ffn = up.w.rows;
   const HalfRows half = c_.half->rows();
   float* const gated = c_.scratch.gate.as<float>();
-  if (wgmma_ && gate.rows > 0 && c_.spec.activation == Activation::silu) {
+  if (wgmma_ && gate.w.rows > 0 && c_.spec.activation == Activation::silu &&
+      !c_.adapters.change(layer, {gate.target, up.target})) {
     auto* const unpacked = c_.half->w.as<__half>();
-    launch_dequantize_to_half(gate, 0, ffn, unpacked, stream);
-    launch_dequantize_to_half(up, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
+    launch_dequantize_to_half(gate.w, 0, ffn, unpacked, stream);
+    launch_dequantize_to_half(up.w, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
     HalfMatmul m;
     m.x = half;
     m.w = unpacked;
     m.rows = rows;
     m.outputs = ffn;
     m.cols = c_.spec.dim;
-    m.bias = gate_bias;
-    m.up_bias = up_bias;
+    m.bias = gate.bias;
+    m.up_bias = up.bias;
     m.y = gated;
     m.y_stride = ffn;
     launch_gated_wgmma(m, stream);
     launch_to_half(gated, rows, ffn, half, stream);
     return;
   }
+  const auto project = [&](const Projection& p, float* y) {
+    multiply(p.w, p.bias, y, ffn, rows, false, stream);
+    adapt(layer, p.target, rows, y, ffn, stream);
+  };
   float* const plain = c_.scratch.up.as<float>();
-  multiply(up, up_bias, plain, ffn, rows, false, stream);
-  if (gate.rows > 0) {
-    multiply(gate, gate_bias, gated, ffn, rows, false, stream);
+  project(up, plain);
+  if (gate.w.rows > 0) {
+    project(gate, gated);
     launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
   } else {
     launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
@@ -154,7 +172,8 @@ void HalfPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t strea
   };
   take_normed();
   if (w.shared_up.rows > 0) {
-    hidden(w.shared_gate, nullptr, w.shared_up, nullptr, rows, stream);
+    hidden(index, {LoraTarget::gate, w.shared_gate, nullptr},
+           {LoraTarget::up, w.shared_up, nullptr}, rows, stream);
     multiply(w.shared_down, nullptr, c_.scratch.branch.as<float>(), c_.spec.dim, rows, false,
              stream);
     take_normed();

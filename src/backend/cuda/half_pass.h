@@ -25,16 +25,24 @@ class HalfPass {
   void launch(const HalfMatmul& m, cudaStream_t stream) const;
   void project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32_t rows,
                cudaStream_t stream) const;
+  // What adapters add to a product of the rows in half.
+  void adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
+             std::uint32_t y_stride, cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
   // half.
-  void hidden(const DeviceMatrix& gate, const float* gate_bias, const DeviceMatrix& up,
-              const float* up_bias, std::uint32_t rows, cudaStream_t stream) const;
+  struct Projection {
+    LoraTarget target;
+    const DeviceMatrix& w;
+    const float* bias;
+  };
+  void hidden(std::size_t layer, const Projection& gate, const Projection& up, std::uint32_t rows,
+              cudaStream_t stream) const;
   // The experts' part of a layer, left in scratch.branch.
   void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // x += norm(W x + bias) for the rows in half, the last product of a block.
-  void add_block(const DeviceMatrix& w, const float* bias, const Norm& post_norm,
+  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
                  std::uint32_t rows, cudaStream_t stream) const;
 
   PassContext c_;

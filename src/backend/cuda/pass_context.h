@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backend/cuda/adapters.h"
 #include "backend/cuda/buffers.h"
 #include "backend/cuda/device_weights.h"
 #include "backend/cuda/ops.h"
@@ -17,6 +18,7 @@ struct PassContext {
   const Scratch& scratch;
   const HalfScratch* half;  // null in exact
   const BatchUpload& upload;
+  const Adapters& adapters;
   PassTimer& timer;
   KvPrecision kv;
 
@@ -37,8 +39,16 @@ struct PassContext {
                  spec.dim, chosen},
                 stream);
   }
-  // Scales and caps the logits of `rows` rows where the decoder says so.
+  // What adapters add to a product of the batch's rows.
+  void adapt(std::size_t layer, LoraTarget target, const AdapterInput& x, std::uint32_t rows,
+             float* y, std::uint32_t y_stride, cudaStream_t stream) const {
+    adapters.apply(layer, target, x, rows, nullptr, y, y_stride, stream);
+  }
+  // What they add to the logits of `rows` rows, made from scratch.normed; then scales and caps the
+  // where the decoder says so.
   void finish_logits(std::uint32_t rows, cudaStream_t stream) const {
+    adapters.apply(0, LoraTarget::head, {scratch.normed.as<float>(), {}}, rows, upload.logit_rows(),
+                   scratch.logits.as<float>(), spec.vocab_size, stream);
     if (spec.logit_scale == 1 && spec.logit_cap == 0) return;
     launch_cap_logits(scratch.logits.as<float>(), std::uint64_t{rows} * spec.vocab_size,
                       spec.logit_scale, spec.logit_cap, stream);

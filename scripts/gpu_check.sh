@@ -53,7 +53,7 @@ if [ -n "$sanitizer" ]; then
   # A small model whose heads and widths every kernel takes, and the choice of tokens.
   check memcheck timeout 100 "$sanitizer" --error-exitcode 1 --tool memcheck \
     "$binaries/cuda_test" --gtest_brief=1 \
-    --gtest_filter='*CudaSmall*:CudaFamilies.SmallRunsEveryPath:CudaExperts.*'
+    --gtest_filter='*CudaSmall*:CudaFamilies.SmallRunsEveryPath:CudaExperts.*:*CudaAdapters.*'
   check racecheck timeout 100 "$sanitizer" --error-exitcode 1 --tool racecheck \
     "$binaries/cuda_test" --gtest_brief=1 --gtest_filter='*CudaSmall*'
 else
@@ -73,6 +73,11 @@ for model in "smollm2-135m Q8_0" "llama32-1b Q8_0" "llama3-8b Q8_0" "llama3-8b Q
 done
 measure llama3-8b Q8_0 rows 512 2 4 8 16 32 64
 measure smollm2-135m Q8_0 rows 512 8 32
+measure qwen3-30b-a3b Q8_0 generate 0 512
+measure qwen3-30b-a3b Q8_0 prefill 512 2048
+measure qwen3-30b-a3b Q8_0 rows 512 8 32
+measure gemma3-1b Q8_0 generate 0 2048
+measure gemma3-1b Q8_0 prefill 512 2048
 
 mkdir -p "$(dirname "$output")"
 {

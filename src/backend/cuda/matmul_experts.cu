@@ -1,16 +1,63 @@
 #include "backend/cuda/mixture_ops.h"
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/ptx.cuh"
+#include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack_half.cuh"
 
-// Products with experts' weights on the tensor cores. A block makes a tile of rows by kOutputs;
-// four warps make 16 outputs each. Weights are unpacked to f16 on their way into shared memory:
-// how many rows an expert has is known on the device alone, and with few of them a matrix unpacked
-// beforehand would be written and read for nothing. Runs on sm_80 and later.
+// Products with experts' weights, f16 operands and f32 sums. Weights are unpacked to f16 on their
+// way: how many rows an expert has is known on the device alone, and with few of them a matrix
+// unpacked beforehand would be written and read for nothing. Runs on sm_80 and later.
 
 namespace edgerunner::cuda {
 namespace {
 
+constexpr int kRowWarps = 8;
+
+__device__ inline float dot_eight(const uint4& a, const uint4& b, float sum) {
+  const auto* const x = reinterpret_cast<const __half2*>(&a);
+  const auto* const y = reinterpret_cast<const __half2*>(&b);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 p = __half22float2(x[i]);
+    const float2 q = __half22float2(y[i]);
+    sum = fmaf(p.y, q.y, fmaf(p.x, q.x, sum));
+  }
+  return sum;
+}
+
+// Of one row: a warp makes an output. The weights are all that takes time, and many warps that each
+// ask for their own keep the memory busy.
+template <ElementType T>
+__global__ void __launch_bounds__(kRowWarps * 32)
+    one_row_kernel(const __grid_constant__ ExpertProduct p, HalfRows x) {
+  const std::uint32_t out = blockIdx.x * kRowWarps + threadIdx.x / 32;
+  if (out >= p.outputs || blockIdx.y >= *p.tile_count) return;
+  const ExpertTile tile = p.tiles[blockIdx.y];
+  constexpr int kStep = kUnpackStep<T>;
+  const std::uint32_t lane = threadIdx.x & 31;
+  const std::uint32_t cols = p.w.cols;
+  const std::uint8_t* const weights =
+      p.w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + out) * p.w.row_bytes;
+  const std::uint32_t source = p.sources == nullptr ? tile.first : p.sources[tile.first];
+  const __half* const from = x.x + static_cast<std::size_t>(source) * cols;
+  float sum = 0;
+#pragma unroll 2
+  for (std::uint32_t i = lane * kStep; i < cols; i += 32 * kStep) {
+    uint4 values[kStep / 8];
+    unpack_half<T>(weights, cols, i, values);
+#pragma unroll
+    for (int c = 0; c < kStep / 8; ++c) {
+      sum = dot_eight(values[c], reinterpret_cast<const uint4*>(from + i)[c], sum);
+    }
+  }
+  sum = warp_sum(sum);
+  if (lane == 0) {
+    p.y[static_cast<std::size_t>(tile.first) * p.outputs + out] = sum * x.scale[source];
+  }
+}
+
+// Of several rows, on the tensor cores: a block makes a tile of rows by kOutputs; four warps make
+// 16 outputs each.
 constexpr int kThreads = 128;
 constexpr int kOutputs = 64;
 constexpr int kDepth = 64;  // a row of a tile is 128 bytes, all 32 banks
@@ -129,13 +176,17 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_experts_half(const ExpertProduct& product, const HalfRows& x, cudaStream_t stream) {
-  const dim3 grid((product.outputs + kOutputs - 1) / kOutputs, product.most_tiles);
   visit_type(product.w.type, [&](auto tag) {
     constexpr ElementType kType = decltype(tag)::kType;
-    if (product.tile_rows == kFewExpertRows) {
-      experts_kernel<kType, kFewExpertRows><<<grid, kThreads, 0, stream>>>(product, x);
+    const auto grid = [&](int outputs) {
+      return dim3((product.outputs + outputs - 1) / outputs, product.most_tiles);
+    };
+    if (product.tile_rows == 1) {
+      one_row_kernel<kType><<<grid(kRowWarps), kRowWarps * 32, 0, stream>>>(product, x);
+    } else if (product.tile_rows == kFewExpertRows) {
+      experts_kernel<kType, kFewExpertRows><<<grid(kOutputs), kThreads, 0, stream>>>(product, x);
     } else {
-      experts_kernel<kType, kManyExpertRows><<<grid, kThreads, 0, stream>>>(product, x);
+      experts_kernel<kType, kManyExpertRows><<<grid(kOutputs), kThreads, 0, stream>>>(product, x);
     }
   });
 }

@@ -7,8 +7,13 @@
 namespace edgerunner::cuda {
 namespace {
 
-// Few rows are cut into small tiles: most of an expert's would be empty otherwise.
+// Rows that are few for their experts: tiles are small, or most of each would be empty.
 constexpr std::uint32_t kFewRows = 64;
+
+std::uint32_t half_tile_rows(std::uint32_t rows) {
+  if (rows == 1) return 1;
+  return rows <= kFewRows ? kFewExpertRows : kManyExpertRows;
+}
 
 // Chooses and groups; the product that all three matrices of the experts share.
 ExpertProduct route(const PassContext& c, std::size_t layer, std::uint32_t rows,
@@ -130,8 +135,7 @@ void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaSt
 void mix_half(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
   const HalfRows half = c.half->rows();
   mix(
-      c, layer, rows,
-      route(c, layer, rows, rows <= kFewRows ? kFewExpertRows : kManyExpertRows, stream),
+      c, layer, rows, route(c, layer, rows, half_tile_rows(rows), stream),
       [&](const ExpertProduct& product) { launch_experts_half(product, half, stream); },
       [&](std::uint32_t slots, std::uint32_t ffn) {
         launch_activate_to_half(c.spec.activation, c.scratch.gate.as<float>(),

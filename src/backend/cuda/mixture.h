@@ -36,7 +36,7 @@ class MixtureScratch {
 // The chosen experts of a layer for the rows in scratch.normed, added up in scratch.branch; what a
 // shared expert left there beforehand is taken in by its share. In f32:
 void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream);
-// The same on the tensor cores, for the rows in scratch.normed, which half holds as well. The
+// The same with f16 operands, for the rows in scratch.normed, which half holds as well. The
 // router stays in f32: to choose another expert would be no small error.
 void mix_half(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream);
 

@@ -62,7 +62,8 @@ struct ExpertProduct {
 // In f32, adding up as launch_matmul_f32 does; tiles are of 1 or kExpertRowsF32 rows.
 inline constexpr std::uint32_t kExpertRowsF32 = 8;
 void launch_experts_f32(const ExpertProduct& product, const float* x, cudaStream_t stream);
-// On the tensor cores; tiles are of kFewExpertRows or kManyExpertRows rows, cols a multiple of 8.
+// With f16 operands; tiles are of 1 row or, for the tensor cores, of kFewExpertRows or
+// kManyExpertRows; cols is a multiple of 8.
 inline constexpr std::uint32_t kFewExpertRows = 16;
 inline constexpr std::uint32_t kManyExpertRows = 64;
 void launch_experts_half(const ExpertProduct& product, const HalfRows& x, cudaStream_t stream);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/device.h"
@@ -282,7 +283,9 @@ TEST_F(CudaExperts, MultiplyTheirRowsAndAreAddedUpByWeight) {
       const auto scores = random_floats(std::size_t{rows} * spec.count);
       const std::uint32_t slots = rows * spec.used;
       const cuda::DeviceBuffer y(std::size_t{slots} * spec.ffn_dim * sizeof(float));
-      for (const std::uint32_t tile_rows : {1U, 8U, 16U, 64U}) {
+      for (const auto& [tile_rows, exact] :
+           {std::pair{1U, true}, std::pair{cuda::kExpertRowsF32, true}, std::pair{1U, false},
+            std::pair{cuda::kFewExpertRows, false}, std::pair{cuda::kManyExpertRows, false}}) {
         const Routing routing = route(spec, space, scores, rows, tile_rows);
         const cuda::ExpertProduct product{weights.mixtures()[0].gate,
                                           spec.ffn_dim,
@@ -292,7 +295,6 @@ TEST_F(CudaExperts, MultiplyTheirRowsAndAreAddedUpByWeight) {
                                           cuda::most_tiles(slots, spec.count, tile_rows),
                                           tile_rows,
                                           y.as<float>()};
-        const bool exact = tile_rows <= cuda::kExpertRowsF32;
         if (exact) {
           cuda::launch_experts_f32(product, device_x.as<float>(), *stream_);
         } else {

@@ -170,7 +170,8 @@ TEST_F(CudaFixtures, ExactBatchedSequencesGiveTheBitsOfEachAlone) {
 // Embeddings: the hidden states of all rows, after the final norm.
 TEST_F(CudaFixtures, HiddenStatesAreTheReferences) {
   for (const std::string& name : all_fixtures()) {
-    const auto& [fixture, exact, fast] = load(name);
+    const Loaded& model = load(name);
+    const ModelFixture& fixture = model.fixture;
     const auto reference = make_reference_executor(
         fixture.decoder,
         {.max_rows = 128, .max_logit_rows = 1, .pages = 4, .max_context = fixture.context});
@@ -193,9 +194,9 @@ TEST_F(CudaFixtures, HiddenStatesAreTheReferences) {
       }
       EXPECT_LE(largest, bound * peak) << name;
     };
-    expect_near(embed(*exact, rows), size, 1e-4F);
-    expect_near(embed(*fast, rows), size, 5e-2F);
-    expect_near(embed(*fast, 1), fixture.decoder.spec.dim, 5e-2F);
+    expect_near(embed(*model.exact, rows), size, 1e-4F);
+    expect_near(embed(*model.fast, rows), size, 5e-2F);
+    expect_near(embed(*model.fast, 1), fixture.decoder.spec.dim, 5e-2F);
   }
 }
 

@@ -89,22 +89,13 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 
+  // Of a few rows' tile most warps have none: they only fetch.
+  const bool works = 16U * warp / group < tile.rows;
+
   float sum[kDim / 8][4] = {};
   float peak[2] = {-FLT_MAX, -FLT_MAX};
   float total[2] = {0, 0};
-  const std::uint32_t first_page = first_key / kKeys;
-  const std::uint32_t last_page = (end - 1) / kKeys;
-  fetch(first_page, 0);
-  for (std::uint32_t page = first_page; page <= last_page; ++page) {
-    const std::uint32_t stage = (page - first_page) & 1;
-    if (page < last_page) {
-      fetch(page + 1, stage ^ 1U);
-      copy_wait<1>();
-    } else {
-      copy_wait<0>();
-    }
-    __syncthreads();
-    const std::uint32_t k_tile = base + stage * 2 * kTileBytes;
+  const auto add_page = [&](std::uint32_t page, std::uint32_t k_tile) {
     const std::uint32_t v_tile = k_tile + kTileBytes;
 
     float score[kKeys / 8][4] = {};
@@ -173,6 +164,20 @@ __global__ void __launch_bounds__(kThreads)
         mma_f16(sum[2 * d + 1], a0, a1, a2, a3, b[2], b[3]);
       }
     }
+  };
+  const std::uint32_t first_page = first_key / kKeys;
+  const std::uint32_t last_page = (end - 1) / kKeys;
+  fetch(first_page, 0);
+  for (std::uint32_t page = first_page; page <= last_page; ++page) {
+    const std::uint32_t stage = (page - first_page) & 1;
+    if (page < last_page) {
+      fetch(page + 1, stage ^ 1U);
+      copy_wait<1>();
+    } else {
+      copy_wait<0>();
+    }
+    __syncthreads();
+    if (works) add_page(page, base + stage * 2 * kTileBytes);
     __syncthreads();
   }
 #pragma unroll

@@ -38,20 +38,31 @@ inline bool chains_kernels() {
   return result;
 }
 
+// `cluster` neighbouring blocks of the grid's first dimension run together (Hopper), if not 1.
 template <typename... Parameters, typename... Arguments>
-void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
-                    std::size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+void launch_chained_clusters(unsigned cluster, void (*kernel)(Parameters...), dim3 grid,
+                             unsigned threads, std::size_t shared_bytes, cudaStream_t stream,
+                             Arguments&&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {cluster, 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = chains_kernels() ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = chains_kernels() ? (cluster == 1 ? 1 : 2) : 0;
   cudaLaunchKernelEx(&config, kernel, Parameters(std::forward<Arguments>(arguments))...);
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                    std::size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
+  launch_chained_clusters(1, kernel, grid, threads, shared_bytes, stream,
+                          std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace edgerunner::cuda

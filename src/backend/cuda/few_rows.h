@@ -24,8 +24,8 @@ inline constexpr std::uint32_t kUnitCols = 128;
 // Outputs of one launch: larger matrices go through in pieces, so that the parts stay small.
 inline constexpr std::uint32_t kMostOutputs = 32768;
 
-// Up to three matrices of one type and width whose outputs follow each other, in the order in which
-// they lie in one allocation (DeviceWeights').
+// Up to three matrices of one type and width whose outputs follow each other, as the matrices do in
+// memory without a gap.
 struct StackedMatrices {
   DeviceMatrix part[3];
   std::uint32_t count = 0;

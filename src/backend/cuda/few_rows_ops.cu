@@ -3,6 +3,7 @@
 #include "backend/cuda/activate.cuh"
 #include "backend/cuda/chain.cuh"
 #include "backend/cuda/few_rows.h"
+#include "backend/cuda/ptx.cuh"
 #include "backend/cuda/reduce.cuh"
 
 // What follows a product of a few rows: each kernel adds the product's parts as it reads them,
@@ -11,7 +12,11 @@
 namespace edgerunner::cuda {
 namespace {
 
-constexpr int kThreads = 1024;  // a block a row: there are few rows
+// Threads of a row: one block, or on Hopper, where a product of so few rows leaves room for small
+// blocks beside its own, kShare of them in a cluster.
+constexpr int kThreads = 1024;
+constexpr int kShare = 4;
+constexpr std::uint32_t kMostSharedRows = 32;
 
 // Where a tile's parts begin, and how many there are. It takes divisions to find out: the kernels
 // of whole rows do so once a tile.
@@ -92,37 +97,62 @@ __global__ void __launch_bounds__(kCollectThreads)
   y[static_cast<std::size_t>(row) * y_stride + i] = value;
 }
 
-// A row's values in registers, four by four: value[g][e] is element at(g, e).
+// A row's values in registers, four by four: value[g][e] is element at(g, e). blockDim.x threads a
+// block.
 constexpr std::uint32_t kGroup = 4 * kThreads;
+template <int kBlocks>
 __device__ inline std::uint32_t element(int g, int e) {
   return static_cast<std::uint32_t>(g) * kGroup + static_cast<std::uint32_t>(e) * kThreads +
-         threadIdx.x;
+         blockIdx.x % kBlocks * (kThreads / kBlocks) + threadIdx.x;
 }
 
 // All tiles' parts, in shared memory. Depends on the cut alone: done before earlier kernels end.
 __device__ inline void find_parts(const UnitCut& cut, TileParts* parts) {
-  for (std::uint32_t tile = threadIdx.x; tile < cut.total / cut.units; tile += kThreads) {
+  for (std::uint32_t tile = threadIdx.x; tile < cut.total / cut.units; tile += blockDim.x) {
     parts[tile] = tile_parts(cut, tile);
   }
   __syncthreads();
 }
 
-// The block's largest `peak` and, where asked, the sum of `squares`; both in one go.
-__device__ inline float2 reduce_row(float peak, float squares, float2* scratch) {
+// Called by every thread that will call reduce_row, early: shared memory of the other blocks of a
+// row can be written once they have begun.
+template <int kBlocks>
+__device__ inline void begin_row() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if constexpr (kBlocks > 1) cluster_arrive();
+#endif
+}
+
+// The row's largest `peak` and, where asked, the sum of `squares`; both in one go.
+template <int kBlocks>
+__device__ inline float2 reduce_row(float peak, float squares, float2 (&scratch)[kThreads / 32]) {
   peak = warp_max(peak);
   squares = warp_sum(squares);
-  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32] = {peak, squares};
-  __syncthreads();
+  const std::uint32_t warp =
+      (blockIdx.x % kBlocks * (kThreads / kBlocks) + threadIdx.x) / 32;  // of the row
+  if constexpr (kBlocks == 1) {
+    if ((threadIdx.x & 31) == 0) scratch[warp] = {peak, squares};
+    __syncthreads();
+  } else {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    cluster_wait();
+    if ((threadIdx.x & 31) < kBlocks) {
+      store_in_cluster(scratch + warp, threadIdx.x & 31, {peak, squares});
+    }
+    cluster_arrive();
+    cluster_wait();
+#endif
+  }
   float2 result = {0, 0};
-  for (int i = 0; i < kThreads / 32; ++i) {
-    result.x = fmaxf(result.x, scratch[i].x);
-    result.y += scratch[i].y;
+  for (const float2& some : scratch) {
+    result.x = fmaxf(result.x, some.x);
+    result.y += some.y;
   }
   return result;
 }
 
 // Writes a row whose largest magnitude is `peak`, scaled as prefill_ops.h says.
-template <int kGroups>
+template <int kBlocks, int kGroups>
 __device__ inline void write_row(const float (&value)[kGroups][4], float by_norm, float peak,
                                  std::uint32_t row, std::uint32_t cols, const HalfRows& to) {
   const int exponent = peak > 0 ? ilogbf(peak) : 10;
@@ -132,31 +162,34 @@ __device__ inline void write_row(const float (&value)[kGroups][4], float by_norm
   for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if (element(g, e) < cols) out[element(g, e)] = __float2half_rn(value[g][e] * by);
+      const std::uint32_t at = element<kBlocks>(g, e);
+      if (at < cols) out[at] = __float2half_rn(value[g][e] * by);
     }
   }
-  if (threadIdx.x == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);
+  if (element<kBlocks>(0, 0) == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);
 }
 
-template <int kGroups>
-__global__ void __launch_bounds__(kThreads)
+template <int kBlocks, int kGroups>
+__global__ void __launch_bounds__(kThreads / kBlocks)
     add_and_norm_kernel(const __grid_constant__ PartialProduct product, const float* bias,
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
                         HalfRows to) {
   __shared__ float2 scratch[kThreads / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
+  if (weight != nullptr) begin_row<kBlocks>();
   find_parts(product.cut, parts);
   const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
   wait_for_previous();
   let_next_begin();
-  const std::uint32_t row = blockIdx.x;
+  const std::uint32_t row = blockIdx.x / kBlocks;
   float* const values = x + static_cast<std::size_t>(row) * dim;
   float value[kGroups][4];
   float squares = 0;
   float peak = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const std::uint32_t at[4] = {element(g, 0), element(g, 1), element(g, 2), element(g, 3)};
+    const std::uint32_t at[4] = {element<kBlocks>(g, 0), element<kBlocks>(g, 1),
+                                 element<kBlocks>(g, 2), element<kBlocks>(g, 3)};
     float old[4];
     float by[4];
 #pragma unroll
@@ -176,27 +209,29 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (weight == nullptr) return;
-  const float2 whole = reduce_row(peak, squares, scratch);
+  const float2 whole = reduce_row<kBlocks>(peak, squares, scratch);
   const float norm = 1.0F / sqrtf(whole.y / static_cast<float>(dim) + epsilon);
-  write_row(value, norm, whole.x * norm, row, dim, to);
+  write_row<kBlocks>(value, norm, whole.x * norm, row, dim, to);
 }
 
-template <int kGroups, Activation kActivation>
-__global__ void __launch_bounds__(kThreads)
+template <int kBlocks, int kGroups, Activation kActivation>
+__global__ void __launch_bounds__(kThreads / kBlocks)
     gated_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
                        const float* up_bias, std::uint32_t ffn, HalfRows to) {
   __shared__ float2 scratch[kThreads / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
+  begin_row<kBlocks>();
   find_parts(product.cut, parts);
   const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
   wait_for_previous();
   let_next_begin();
-  const std::uint32_t row = blockIdx.x;
+  const std::uint32_t row = blockIdx.x / kBlocks;
   float value[kGroups][4];
   float peak = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const std::uint32_t gates[4] = {element(g, 0), element(g, 1), element(g, 2), element(g, 3)};
+    const std::uint32_t gates[4] = {element<kBlocks>(g, 0), element<kBlocks>(g, 1),
+                                    element<kBlocks>(g, 2), element<kBlocks>(g, 3)};
     const std::uint32_t ups[4] = {gates[0] + ffn, gates[1] + ffn, gates[2] + ffn, gates[3] + ffn};
     float gate[4];
     float up[4];
@@ -216,20 +251,28 @@ __global__ void __launch_bounds__(kThreads)
       peak = fmaxf(peak, fabsf(value[g][e]));
     }
   }
-  write_row(value, 1.0F, reduce_row(peak, 0, scratch).x, row, ffn, to);
+  write_row<kBlocks>(value, 1.0F, reduce_row<kBlocks>(peak, 0, scratch).x, row, ffn, to);
 }
 
-// Calls launch(std::integral_constant<int, groups>) for the least number of groups that suffices.
+// Calls launch(blocks of a row, groups), both as constants, with the least number of groups that
+// suffices. Neither changes a row's bits.
 template <typename Launch>
-void with_groups(std::uint32_t cols, const Launch& launch) {
+void with_groups(std::uint32_t rows, std::uint32_t cols, const Launch& launch) {
+  const auto with = [&](auto groups) {
+    if (chains_kernels() && rows <= kMostSharedRows) {
+      launch(std::integral_constant<int, kShare>{}, groups);
+    } else {
+      launch(std::integral_constant<int, 1>{}, groups);
+    }
+  };
   if (cols <= kGroup) {
-    launch(std::integral_constant<int, 1>{});
+    with(std::integral_constant<int, 1>{});
   } else if (cols <= 2 * kGroup) {
-    launch(std::integral_constant<int, 2>{});
+    with(std::integral_constant<int, 2>{});
   } else if (cols <= 4 * kGroup) {
-    launch(std::integral_constant<int, 4>{});
+    with(std::integral_constant<int, 4>{});
   } else {
-    launch(std::integral_constant<int, 8>{});
+    with(std::integral_constant<int, 8>{});
   }
 }
 static_assert(8 * kGroup == kMostFewRowsCols);
@@ -246,20 +289,22 @@ void launch_collect(const PartialProduct& product, const StackedBias& bias, std:
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
                          const HalfRows& to, cudaStream_t stream) {
-  with_groups(dim, [&](auto groups) {
-    launch_chained(add_and_norm_kernel<groups()>, dim3(rows), kThreads, 0, stream, product, bias,
-                   dim, x, weight, epsilon, to);
+  with_groups(rows, dim, [&](auto blocks, auto groups) {
+    launch_chained_clusters(blocks(), add_and_norm_kernel<blocks(), groups()>,
+                            dim3(rows * blocks()), kThreads / blocks(), 0, stream, product, bias,
+                            dim, x, weight, epsilon, to);
   });
 }
 
 void launch_gated_parts(Activation activation, const PartialProduct& product,
                         const float* gate_bias, const float* up_bias, std::uint32_t rows,
                         std::uint32_t ffn, const HalfRows& to, cudaStream_t stream) {
-  with_groups(ffn, [&](auto groups) {
+  with_groups(rows, ffn, [&](auto blocks, auto groups) {
     const auto kernel = activation == Activation::silu
-                            ? gated_parts_kernel<groups(), Activation::silu>
-                            : gated_parts_kernel<groups(), Activation::gelu_tanh>;
-    launch_chained(kernel, dim3(rows), kThreads, 0, stream, product, gate_bias, up_bias, ffn, to);
+                            ? gated_parts_kernel<blocks(), groups(), Activation::silu>
+                            : gated_parts_kernel<blocks(), groups(), Activation::gelu_tanh>;
+    launch_chained_clusters(blocks(), kernel, dim3(rows * blocks()), kThreads / blocks(), 0, stream,
+                            product, gate_bias, up_bias, ffn, to);
   });
 }
 

@@ -15,8 +15,10 @@ std::uint32_t rows_of(const ExecutorOptions& options) {
   return std::min(options.max_rows, kMostFewRows);
 }
 
+// Whether b's rows go on where a's end.
 bool stackable(const DeviceMatrix& a, const DeviceMatrix& b) {
-  return a.type == b.type && a.cols == b.cols;
+  return a.type == b.type && a.cols == b.cols &&
+         b.data == a.data + std::size_t{a.rows} * a.row_bytes;
 }
 
 }  // namespace
@@ -83,7 +85,8 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
     StackedMatrices stack;
     StackedBias bias;
     while (stack.count < projections.size() &&
-           stackable(*projections[stack.count].matrix, *projections[0].matrix)) {
+           (stack.count == 0 ||
+            stackable(*projections[stack.count - 1].matrix, *projections[stack.count].matrix))) {
       const Projection& next = projections[stack.count];
       stack.part[stack.count] = *next.matrix;
       stack.outputs += next.matrix->rows;

@@ -51,6 +51,12 @@ __device__ inline void copy_16(std::uint32_t shared, const void* from, bool used
                "r"(used ? 16 : 0)
                : "memory");
 }
+// The same, and the L2 is to fetch the 256 bytes around: the neighbours come next.
+__device__ inline void copy_16_of_256(std::uint32_t shared, const void* from, bool used) {
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(shared), "l"(from),
+               "r"(used ? 16 : 0)
+               : "memory");
+}
 __device__ inline void copy_8(std::uint32_t shared, const void* from, bool used) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared), "l"(from),
                "r"(used ? 8 : 0)

@@ -68,6 +68,12 @@ __device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
+// Arrives once all asynchronous copies (cp.async) that this thread has begun are complete.
+__device__ inline void mbarrier_arrive_after_copies(std::uint64_t* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
 // Whether the phase of that parity is complete.
 __device__ inline bool mbarrier_test(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t done = 0;
@@ -92,6 +98,25 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, std::uint32_t parit
         : "r"(shared_address(barrier)), "r"(parity)
         : "memory");
   } while (done == 0);
+}
+
+// The barrier of a cluster's threads, in two halves: what was written before the one is seen after
+// the other.
+__device__ inline void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// Writes to the same place of the shared memory of block `rank` of the cluster.
+__device__ inline void store_in_cluster(float2* place, std::uint32_t rank, float2 x) {
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "st.shared::cluster.v2.f32 [there], {%2, %3};\n}" ::"r"(shared_address(place)),
+      "r"(rank), "f"(x.x), "f"(x.y)
+      : "memory");
 }
 
 // Copies `bytes` (a multiple of 16, both sides aligned to 16) into shared memory; the barrier

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-// Hopper's matrix products of a whole warpgroup (four warps), with both operands in shared memory.
-// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". The long operand lists are
-// the instruction's: an accumulator a register.
+// Hopper's matrix products of a whole warpgroup (four warps), with the second operand in shared
+// memory and the first there or in registers. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Instructions". The long operand lists are the instruction's: an accumulator a register.
 
 namespace edgerunner::cuda {
 
@@ -90,6 +90,44 @@ __device__ inline void wgmma_f16(float (&c)[128], std::uint64_t a, std::uint64_t
         "+f"(c[116]), "+f"(c[117]), "+f"(c[118]), "+f"(c[119]), "+f"(c[120]), "+f"(c[121]),
         "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]), "+f"(c[126]), "+f"(c[127])
       : "l"(a), "l"(b));
+}
+
+// c[64, n] += a[64, 16] b[n, 16]^T for n = 16, 32, 64, a in registers: each warp has 16 rows as
+// mma_f16() has them.
+__device__ inline void wgmma_f16(float (&c)[8], std::uint32_t a0, std::uint32_t a1,
+                                 std::uint32_t a2, std::uint32_t a3, std::uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7"
+      "}, {%8, %9, %10, %11}, %12, 1, 1, 1, 0;\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+}
+__device__ inline void wgmma_f16(float (&c)[16], std::uint32_t a0, std::uint32_t a1,
+                                 std::uint32_t a2, std::uint32_t a3, std::uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+      "}, {%16, %17, %18, %19}, %20, 1, 1, 1, 0;\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
+        "+f"(c[14]), "+f"(c[15])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+}
+__device__ inline void wgmma_f16(float (&c)[32], std::uint32_t a0, std::uint32_t a1,
+                                 std::uint32_t a2, std::uint32_t a3, std::uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+      "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+      "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
 }
 
 #endif

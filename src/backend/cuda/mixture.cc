@@ -75,7 +75,7 @@ MixtureScratch::Layout::Layout(const DecoderSpec& spec, const ExecutorOptions& o
     most_slots = std::max(most_slots, std::size_t{options.max_rows} * layer.mixture.used);
     most_experts = std::max<std::size_t>(most_experts, layer.mixture.count);
   }
-  const std::size_t rows = most_experts == 0 ? 0 : options.max_rows;
+  const std::size_t most_rows = most_experts == 0 ? 0 : options.max_rows;
   std::size_t at = 0;
   const auto take = [&](std::size_t bytes) {
     constexpr std::size_t kAlignment = 256;
@@ -88,9 +88,9 @@ MixtureScratch::Layout::Layout(const DecoderSpec& spec, const ExecutorOptions& o
   slots = take(most_slots * sizeof(std::uint32_t));
   sources = take(most_slots * sizeof(std::uint32_t));
   tiles = take(most_slots * sizeof(ExpertTile));  // as many as there are slots at most
-  tile_count = take(rows == 0 ? 0 : sizeof(std::uint32_t));
-  scores = take(rows * most_experts * sizeof(float));
-  share = take(rows * sizeof(float));
+  tile_count = take(most_rows == 0 ? 0 : sizeof(std::uint32_t));
+  scores = take(most_rows * most_experts * sizeof(float));
+  share = take(most_rows * sizeof(float));
   outputs = take(most_slots * spec.dim * sizeof(float));
   total = at;
 }

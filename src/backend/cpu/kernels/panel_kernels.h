@@ -34,7 +34,7 @@ constexpr QuantisedKernels<S> quantised_kernels(Unpack<S> unpack) {
 template <class S, CodeForm kForm, template <class> class Codes>
 constexpr QuantisedKernels<S> kBlocks32 = quantised_kernels<S, kForm>(unpack_blocks32<S, Codes>);
 template <class S, CodeForm kForm, template <class> class Block>
-constexpr QuantisedKernels<S> kK = quantised_kernels<S, kForm>(unpack_k<S, Block>);
+constexpr QuantisedKernels<S> kK = quantised_kernels<S, kForm>(unpack_k<S, kForm, Block>);
 
 // Null for types that aren't quantised.
 template <class S>

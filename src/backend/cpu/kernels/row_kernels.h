@@ -10,36 +10,46 @@ namespace {
 using RowMultiply = bool (*)(const RawProduct& product, std::uint32_t row_begin,
                              std::uint32_t row_end, const Scratch& scratch);
 
-// The formats by name; every instruction set has all of them.
-template <class Formats>
-RowMultiply quantised_row_kernel(ElementType type) {
+// The formats whose blocks hold 32 weights, by name, for up to kMost rows of activations. Null for
+// others.
+template <class Formats, std::uint32_t kMost>
+RowMultiply blocks32_row_kernel(ElementType type) {
   switch (type) {
     case ElementType::q4_0:
-      return multiply_by_rows<typename Formats::Q4_0>;
+      return multiply_by_rows<typename Formats::Q4_0, kMost>;
     case ElementType::q4_1:
-      return multiply_by_rows<typename Formats::Q4_1>;
+      return multiply_by_rows<typename Formats::Q4_1, kMost>;
     case ElementType::q5_0:
-      return multiply_by_rows<typename Formats::Q5_0>;
+      return multiply_by_rows<typename Formats::Q5_0, kMost>;
     case ElementType::q5_1:
-      return multiply_by_rows<typename Formats::Q5_1>;
+      return multiply_by_rows<typename Formats::Q5_1, kMost>;
     case ElementType::q8_0:
-      return multiply_by_rows<typename Formats::Q8_0>;
+      return multiply_by_rows<typename Formats::Q8_0, kMost>;
     case ElementType::iq4_nl:
-      return multiply_by_rows<typename Formats::Iq4Nl>;
+      return multiply_by_rows<typename Formats::Iq4Nl, kMost>;
     case ElementType::mxfp4:
-      return multiply_by_rows<typename Formats::Mxfp4>;
+      return multiply_by_rows<typename Formats::Mxfp4, kMost>;
+    default:
+      return nullptr;
+  }
+}
+
+// Those whose blocks hold 256.
+template <class Formats, std::uint32_t kMost>
+RowMultiply k_row_kernel(ElementType type) {
+  switch (type) {
     case ElementType::q2_k:
-      return multiply_by_rows<typename Formats::Q2K>;
+      return multiply_by_rows<typename Formats::Q2K, kMost>;
     case ElementType::q3_k:
-      return multiply_by_rows<typename Formats::Q3K>;
+      return multiply_by_rows<typename Formats::Q3K, kMost>;
     case ElementType::q4_k:
-      return multiply_by_rows<typename Formats::Q4K>;
+      return multiply_by_rows<typename Formats::Q4K, kMost>;
     case ElementType::q5_k:
-      return multiply_by_rows<typename Formats::Q5K>;
+      return multiply_by_rows<typename Formats::Q5K, kMost>;
     case ElementType::q6_k:
-      return multiply_by_rows<typename Formats::Q6K>;
+      return multiply_by_rows<typename Formats::Q6K, kMost>;
     case ElementType::iq4_xs:
-      return multiply_by_rows<typename Formats::Iq4Xs>;
+      return multiply_by_rows<typename Formats::Iq4Xs, kMost>;
     default:
       return nullptr;
   }

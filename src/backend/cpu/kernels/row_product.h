@@ -241,28 +241,28 @@ class RowProduct {
   float* term_sums_;  // [kTokens, lanes]
 };
 
-// Runs the product where it can; false where the panels have to.
-template <class Format>
+// Runs the product where it can: with at most kMost rows of activations, or one less where a
+// minimum is a tile more to transpose and as many operations more for a row of activations. False
+// where another kernel has to.
+template <class Format, std::uint32_t kMost>
 bool multiply_by_rows(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
                       const Scratch& scratch) {
+  constexpr std::uint32_t kTokens =
+      kMost > 1 && Format::kForm == CodeForm::minimum ? kMost - 1 : kMost;
+  static_assert(kMost <= kRowTokens && kRowTokens == 4);
   const auto run = [&](auto rows) {
     if (!rows.fits()) return false;
     rows.run(row_begin, row_end);
     return true;
   };
-  switch (product.tokens) {
-    case 1:
-      return run(RowProduct<Format, 1>(product, scratch));
-    case 2:
-      return run(RowProduct<Format, 2>(product, scratch));
-    case 3:
-      return run(RowProduct<Format, 3>(product, scratch));
-    default:
-      break;
+  if (product.tokens == 1) return run(RowProduct<Format, 1>(product, scratch));
+  if constexpr (kTokens >= 2) {
+    if (product.tokens == 2) return run(RowProduct<Format, 2>(product, scratch));
   }
-  // A minimum is a tile more to transpose and as many operations more for a row of activations.
-  if constexpr (Format::kForm != CodeForm::minimum) {
-    static_assert(kRowTokens == 4);
+  if constexpr (kTokens >= 3) {
+    if (product.tokens == 3) return run(RowProduct<Format, 3>(product, scratch));
+  }
+  if constexpr (kTokens >= 4) {
     if (product.tokens == 4) return run(RowProduct<Format, 4>(product, scratch));
   }
   return false;

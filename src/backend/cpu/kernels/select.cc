@@ -29,13 +29,15 @@ RawProduct raw(const Product& product) {
           .gate = nullptr};
 }
 
-template <RawMultiply kMultiply, bool kFusesGates>
+// Gates are taken into a pass over the rows with more than kFusedAbove rows of activations: fewer
+// are multiplied with one stream of weights at a time.
+template <RawMultiply kMultiply, std::uint32_t kFusedAbove>
 void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
   RawProduct main = raw(product);
   if (product.gate == nullptr) return kMultiply(main, row_begin, row_end, scratch);
   const RawProduct gate = raw(*product.gate);
-  if (kFusesGates && main.tokens > kRowTokens && gate.format == main.format) {
+  if (main.tokens > kFusedAbove && gate.format == main.format) {
     main.gate = &gate;
   } else {
     kMultiply(gate, row_begin, row_end, scratch);
@@ -68,7 +70,7 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
                                          : ", panels in the level 2 cache");
 }
 
-constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, false>,
+constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, UINT32_MAX>,
                           scalar::apply_gate, describe_scalar};
 
 #if defined(__x86_64__)
@@ -81,13 +83,17 @@ std::string describe_avx2(ElementType weights, ActivationFormat format, std::uin
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
   const bool quantised = activation_format(weights, Precision::fast) == ActivationFormat::q8;
   const bool in_order = !quantised || format == ActivationFormat::q8;
+  const bool by_rows = rows == 1 && traits(weights).block_length == kQ8Length;
+  if (format == ActivationFormat::q8 && rows <= kDirectTokens && !by_rows) {
+    return std::string(traits(weights).name) + ": AVX-512 VNNI, weights transposed in registers";
+  }
   return describe_panels(weights, format, rows, in_order, "AVX-512 f32", "AVX-512 BF16",
                          "AVX-512 VNNI");
 }
 
-constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, true>, avx2::apply_gate,
-                        describe_avx2};
-constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply, true>,
+constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, kRowTokens>,
+                        avx2::apply_gate, describe_avx2};
+constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply, kDirectTokens>,
                           avx512::apply_gate, describe_avx512};
 
 #elif defined(__aarch64__)
@@ -101,10 +107,11 @@ std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std
   return describe_panels(weights, format, rows, false, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
 }
 
-constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, true>, neon::apply_gate,
-                        describe_neon};
-constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare, multiply<neon_i8mm::multiply, true>,
-                            neon_i8mm::apply_gate, describe_neon_i8mm};
+constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, kRowTokens>,
+                        neon::apply_gate, describe_neon};
+constexpr Kernels kNeonI8mm{Isa::neon_i8mm, neon_i8mm::prepare,
+                            multiply<neon_i8mm::multiply, kRowTokens>, neon_i8mm::apply_gate,
+                            describe_neon_i8mm};
 
 #endif
 

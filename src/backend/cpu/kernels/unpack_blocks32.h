@@ -12,17 +12,15 @@
 namespace edgerunner::cpu {
 namespace {
 
-inline constexpr std::int8_t kQ4Values[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
-                                              0,  1,  2,  3,  4,  5,  6,  7};
 inline constexpr std::int8_t kIq4CodeValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                    1,    13,   25,  38,  53,  69,  89,  113};
 inline constexpr std::int8_t kMxfp4CodeValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                                      0, -1, -2, -3, -4, -6, -8, -12};
 
 // Low and high nibbles of 16 bytes a row: the first and the second half of a block.
-template <class S>
-inline void split_nibbles(const std::uint8_t* const* rows, std::size_t offset,
-                          typename S::I codes[8]) {
+template <class S, class Rows>
+[[gnu::always_inline]] inline void split_nibbles(const Rows& rows, std::size_t offset,
+                                                 typename S::I codes[8]) {
   typename S::I columns[4];
   S::load_columns4(rows, offset, columns);
   const auto low = S::set8(0x0F);
@@ -33,9 +31,9 @@ inline void split_nibbles(const std::uint8_t* const* rows, std::size_t offset,
   }
 }
 
-template <class S, const std::int8_t (&kValues)[16]>
-inline void read_table_codes(const std::uint8_t* const* rows, std::size_t offset,
-                             typename S::I codes[8]) {
+template <class S, const std::int8_t (&kValues)[16], class Rows>
+[[gnu::always_inline]] inline void read_table_codes(const Rows& rows, std::size_t offset,
+                                                    typename S::I codes[8]) {
   const auto table = S::add8(S::table(kValues), S::set8(kCodeOffset));
   split_nibbles<S>(rows, offset, codes);
 #pragma GCC unroll 8
@@ -54,23 +52,46 @@ inline void add_fifth_bits(typename S::I bits, typename S::I codes[8]) {
   }
 }
 
+// Beside the codes of a 32-block, with a weight row a lane.
+template <class S>
+struct BlockScales {
+  typename S::F first;
+  typename S::F second;         // the second half's in half_scales; the minimum
+  typename S::I minimum_codes;  // half_minima: two 16-bit integers
+};
+
+// The panels' codes are above the integers of signed weights by kCodeOffset, in whatever form a
+// format reads them.
+template <class S, CodeForm kForm, int kOffset>
+[[gnu::always_inline]] inline typename S::I panel_codes(typename S::I codes) {
+  constexpr bool kSigned = kForm == CodeForm::signed_codes || kForm == CodeForm::half_scales;
+  if constexpr (!kSigned || kOffset == kCodeOffset) return codes;
+  return S::add8(codes, S::set8(kCodeOffset - kOffset));
+}
+
 // What a block has beside its codes.
 enum class BlockScale : std::uint8_t { half, half_and_minimum, exponent };
 
 template <class S>
 struct Q4_0Codes {
   static constexpr int kBytes = 18;
+  static constexpr int kOffset = 8;
   static constexpr BlockScale kScale = BlockScale::half;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
-    read_table_codes<S, kQ4Values>(rows, block + 2, codes);
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
+    split_nibbles<S>(rows, block + 2, codes);
   }
 };
 
 template <class S>
 struct Iq4NlCodes {
   static constexpr int kBytes = 18;
+  static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::half;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     read_table_codes<S, kIq4CodeValues>(rows, block + 2, codes);
   }
 };
@@ -78,8 +99,11 @@ struct Iq4NlCodes {
 template <class S>
 struct Q4_1Codes {
   static constexpr int kBytes = 20;
+  static constexpr int kOffset = 0;
   static constexpr BlockScale kScale = BlockScale::half_and_minimum;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     split_nibbles<S>(rows, block + 4, codes);
   }
 };
@@ -87,21 +111,24 @@ struct Q4_1Codes {
 template <class S>
 struct Q5_0Codes {
   static constexpr int kBytes = 22;
+  static constexpr int kOffset = 16;
   static constexpr BlockScale kScale = BlockScale::half;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     split_nibbles<S>(rows, block + 6, codes);
     add_fifth_bits<S>(S::load_column(rows, block + 2), codes);
-    for (int k = 0; k < 8; ++k) {
-      codes[k] = S::add8(codes[k], S::set8(kCodeOffset - 16));
-    }
   }
 };
 
 template <class S>
 struct Q5_1Codes {
   static constexpr int kBytes = 24;
+  static constexpr int kOffset = 0;
   static constexpr BlockScale kScale = BlockScale::half_and_minimum;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     split_nibbles<S>(rows, block + 8, codes);
     add_fifth_bits<S>(S::load_column(rows, block + 4), codes);
   }
@@ -110,8 +137,11 @@ struct Q5_1Codes {
 template <class S>
 struct Q8_0Codes {
   static constexpr int kBytes = 34;
+  static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::half;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     S::load_columns8(rows, block + 2, codes);
     for (int k = 0; k < 8; ++k) {
       codes[k] = S::bit_xor(codes[k], S::set8(kCodeOffset));
@@ -122,8 +152,11 @@ struct Q8_0Codes {
 template <class S>
 struct Mxfp4Codes {
   static constexpr int kBytes = 17;
+  static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::exponent;
-  static void read(const std::uint8_t* const* rows, std::size_t block, typename S::I codes[8]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
+                                          typename S::I codes[8]) {
     read_table_codes<S, kMxfp4CodeValues>(rows, block + 1, codes);
   }
 };
@@ -138,30 +171,41 @@ inline typename S::F exponent_scale(typename S::I e) {
   return S::as_float(S::select(S::greater(e, S::set32(254)), S::set32(0x7FC00000), bits));
 }
 
+// The scales of four blocks, and their minima where they have some.
+template <class S, class Codes, class Rows>
+[[gnu::always_inline]] inline void read_scales(const Rows& rows, std::size_t offset,
+                                               typename S::F scales[2][4]) {
+  if constexpr (Codes::kScale == BlockScale::exponent) {
+    typename S::I exponents[4];
+    S::template load_block_bytes<Codes::kBytes>(rows, offset, exponents);
+    for (int b = 0; b < 4; ++b) scales[0][b] = exponent_scale<S>(exponents[b]);
+  } else {
+    S::template load_block_halves<Codes::kBytes, 0>(rows, offset, scales[0]);
+    if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
+      S::template load_block_halves<Codes::kBytes, 2>(rows, offset, scales[1]);
+    }
+  }
+}
+
 template <class S, class Codes>
 inline void unpack_four(const std::uint8_t* const* rows, std::size_t offset, std::uint8_t* out,
                         std::size_t stride) {
+  constexpr bool kHasMinimum = Codes::kScale == BlockScale::half_and_minimum;
+  constexpr CodeForm kForm = kHasMinimum ? CodeForm::minimum : CodeForm::signed_codes;
 #pragma GCC unroll 4
   for (int b = 0; b < 4; ++b) {
     typename S::I codes[8];
     Codes::read(rows, offset + b * Codes::kBytes, codes);
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) S::store_record(out + b * stride, k, codes[k]);
+    for (int k = 0; k < 8; ++k) {
+      S::store_record(out + b * stride, k, panel_codes<S, kForm, Codes::kOffset>(codes[k]));
+    }
   }
-  if constexpr (Codes::kScale == BlockScale::exponent) {
-    typename S::I exponents[4];
-    S::template load_block_bytes<Codes::kBytes>(rows, offset, exponents);
-    for (int b = 0; b < 4; ++b) {
-      S::store_record(out + b * stride, 8, exponent_scale<S>(exponents[b]));
-    }
-  } else {
-    typename S::F values[4];
-    S::template load_block_halves<Codes::kBytes, 0>(rows, offset, values);
-    for (int b = 0; b < 4; ++b) S::store_record(out + b * stride, 8, values[b]);
-    if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
-      S::template load_block_halves<Codes::kBytes, 2>(rows, offset, values);
-      for (int b = 0; b < 4; ++b) S::store_record(out + b * stride, 9, values[b]);
-    }
+  typename S::F scales[2][4];
+  read_scales<S, Codes>(rows, offset, scales);
+  for (int b = 0; b < 4; ++b) {
+    S::store_record(out + b * stride, 8, scales[0][b]);
+    if constexpr (kHasMinimum) S::store_record(out + b * stride, 9, scales[1][b]);
   }
 }
 

@@ -42,7 +42,8 @@ struct ScalesAndMinima : Fields<S> {
   I scales[2];  // of sub-blocks 0 to 3 and 4 to 7, a byte each
   I minima[2];
 
-  ScalesAndMinima(const std::uint8_t* const* rows, std::size_t block) {
+  template <class Rows>
+  [[gnu::always_inline]] ScalesAndMinima(const Rows& rows, std::size_t block) {
     I head[4];
     S::load_columns4(rows, block, head);
     d = low_half(head[0]);
@@ -53,30 +54,38 @@ struct ScalesAndMinima : Fields<S> {
     minima[1] =
         S::bit_or(bytes_and(S::shr16(head[3], 4), 0x0F), bytes_and(S::shr16(head[2], 2), 0x30));
   }
-  void store(std::uint8_t* record, int j) const {
-    S::store_record(record, 8, S::mul(d, S::to_float(byte_of(scales[j / 4], j % 4))));
-    S::store_record(record, 9, S::mul(dmin, S::to_float(byte_of(minima[j / 4], j % 4))));
+  [[gnu::always_inline]] BlockScales<S> of(int j) const {
+    BlockScales<S> result;
+    result.first = S::mul(d, S::to_float(byte_of(scales[j / 4], j % 4)));
+    result.second = S::mul(dmin, S::to_float(byte_of(minima[j / 4], j % 4)));
+    return result;
   }
 };
+
+// A block is read 32 weights at a time, in their order: read() calls use(codes, scales) for each.
+// kOffset is what the codes are above the integers of signed weights.
 
 template <class S>
 struct Q4KBlock : Fields<S> {
   using typename Fields<S>::I;
   using Fields<S>::bytes_and;
   static constexpr int kBytes = 144;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = 0;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     const ScalesAndMinima<S> scales(rows, block);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) scales.store(out + j * stride, j);
+#pragma GCC unroll 1
     for (int pair = 0; pair < 4; ++pair) {
-      std::uint8_t* record = out + 2 * pair * stride;
       I columns[8];
-      S::load_columns8(rows, block + 16 + 32 * pair, columns);
+      S::load_columns8(rows, block + 16 + 32 * static_cast<std::size_t>(pair), columns);
+#pragma GCC unroll 2
+      for (int high = 0; high < 2; ++high) {
+        I codes[8];
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        S::store_record(record, k, bytes_and(columns[k], 0x0F));
-        S::store_record(record + stride, k, bytes_and(S::shr16(columns[k], 4), 0x0F));
+        for (int k = 0; k < 8; ++k) {
+          codes[k] = bytes_and(high == 0 ? columns[k] : S::shr16(columns[k], 4), 0x0F);
+        }
+        use(codes, scales.of(2 * pair + high));
       }
     }
   }
@@ -87,28 +96,28 @@ struct Q5KBlock : Fields<S> {
   using typename Fields<S>::I;
   using Fields<S>::bytes_and;
   static constexpr int kBytes = 176;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = 0;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     const ScalesAndMinima<S> scales(rows, block);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) scales.store(out + j * stride, j);
-    I high[8];  // bit j: of sub-block j
-    S::load_columns8(rows, block + 16, high);
-#pragma GCC unroll 4
+    I fifth[8];  // bits 0 and 1: of this pair
+    S::load_columns8(rows, block + 16, fifth);
+#pragma GCC unroll 1
     for (int pair = 0; pair < 4; ++pair) {
-      std::uint8_t* record = out + 2 * pair * stride;
       I columns[8];
-      S::load_columns8(rows, block + 48 + 32 * pair, columns);
+      S::load_columns8(rows, block + 48 + 32 * static_cast<std::size_t>(pair), columns);
+#pragma GCC unroll 2
+      for (int high = 0; high < 2; ++high) {
+        I codes[8];
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        I& bits = high[k];  // of this pair in bits 0 and 1
-        S::store_record(record, k,
-                        S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x10)));
-        S::store_record(record + stride, k,
-                        S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F),
-                                  bytes_and(S::shl16(bits, 3), 0x10)));
-        bits = S::shr16(bits, 2);
+        for (int k = 0; k < 8; ++k) {
+          const I four = bytes_and(high == 0 ? columns[k] : S::shr16(columns[k], 4), 0x0F);
+          codes[k] = S::bit_or(four, bytes_and(S::shl16(fifth[k], 4 - high), 0x10));
+        }
+        use(codes, scales.of(2 * pair + high));
       }
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) fifth[k] = S::shr16(fifth[k], 2);
     }
   }
 };
@@ -121,36 +130,40 @@ struct Q6KBlock : Fields<S> {
   using Fields<S>::high_half;
   using Fields<S>::signed_byte_of;
   static constexpr int kBytes = 210;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = 32;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     I tail[4];  // ends with the block's last bytes: a scale more, and d
     S::load_columns4(rows, block + kBytes - 16, tail);
     const F d = high_half(tail[3]);
     I scales[4];
     S::load_columns4(rows, block + 192, scales);
-#pragma GCC unroll 16
-    for (int j = 0; j < 16; ++j) {
-      S::store_record(out + j / 2 * stride, 8 + j % 2,
-                      S::mul(d, S::to_float(signed_byte_of(scales[j / 4], j % 4))));
-    }
-    const I offset = S::set8(kCodeOffset - 32);
+#pragma GCC unroll 1
     for (int h = 0; h < 2; ++h) {
-      std::uint8_t* record = out + 4 * h * stride;
+      const std::size_t half = static_cast<std::size_t>(h);
+      I columns[2][8];  // low nibbles: sub-blocks 0 and 1, high: 2 and 3
+      S::load_columns8(rows, block + 64 * half, columns[0]);
+      S::load_columns8(rows, block + 64 * half + 32, columns[1]);
       I high[8];
-      S::load_columns8(rows, block + 128 + 32 * h, high);
-      for (int part = 0; part < 2; ++part) {  // low nibbles: sub-block `part`, high: part + 2
-        I columns[8];
-        S::load_columns8(rows, block + 64 * h + 32 * part, columns);
+      S::load_columns8(rows, block + 128 + 32 * half, high);
+#pragma GCC unroll 4
+      for (int part = 0; part < 4; ++part) {
+        I codes[8];
 #pragma GCC unroll 8
         for (int k = 0; k < 8; ++k) {
-          const I bits = S::shr16(high[k], 2 * part);
-          const I first =
-              S::bit_or(bytes_and(columns[k], 0x0F), bytes_and(S::shl16(bits, 4), 0x30));
-          const I third =
-              S::bit_or(bytes_and(S::shr16(columns[k], 4), 0x0F), bytes_and(bits, 0x30));
-          S::store_record(record + part * stride, k, S::add8(first, offset));
-          S::store_record(record + (part + 2) * stride, k, S::add8(third, offset));
+          const I four = columns[part % 2][k];
+          const I two =
+              part < 2 ? S::shl16(high[k], 4 - 2 * part) : S::shr16(high[k], 2 * part - 4);
+          codes[k] =
+              S::bit_or(bytes_and(part < 2 ? four : S::shr16(four, 4), 0x0F), bytes_and(two, 0x30));
         }
+        const auto scale = [&](int j) {
+          return S::mul(d, S::to_float(signed_byte_of(scales[2 * h + part / 2], j)));
+        };
+        BlockScales<S> both;
+        both.first = scale(2 * (part % 2));
+        both.second = scale(2 * (part % 2) + 1);
+        use(codes, both);
       }
     }
   }
@@ -165,41 +178,38 @@ struct Q2KBlock : Fields<S> {
   using Fields<S>::high_half;
   using Fields<S>::byte_of;
   static constexpr int kBytes = 84;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = 0;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     I tail[4];
     S::load_columns4(rows, block + kBytes - 16, tail);
-    const F d = low_half(tail[3]);
-    const F dmin = S::negate(high_half(tail[3]));
+    BlockScales<S> result;
+    result.first = low_half(tail[3]);
+    result.second = S::negate(high_half(tail[3]));
     I scales[4];
     S::load_columns4(rows, block, scales);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) {
-      const I minima = bytes_and(S::shr16(scales[j / 2], 4), 0x0F);
-      const I pair =
-          S::bit_or(byte_of(minima, 2 * (j % 2)), S::shl32(byte_of(minima, 2 * (j % 2) + 1), 16));
-      S::store_record(out + j * stride, 8, d);
-      S::store_record(out + j * stride, 9, dmin);
-      S::store_record(out + j * stride, 10, pair);
-    }
-#pragma GCC unroll 2
+#pragma GCC unroll 1
     for (int h = 0; h < 2; ++h) {
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        I columns[4];
-        S::load_columns4(rows, block + 16 + 32 * h + 16 * half, columns);
+      I columns[8];
+      S::load_columns8(rows, block + 16 + 32 * static_cast<std::size_t>(h), columns);
 #pragma GCC unroll 4
-        for (int s = 0; s < 4; ++s) {
-          const int j = 2 * (4 * h + s) + half;
-          const I scale = bytes_and(byte_of(scales[j / 4], j % 4), 0x0F);
+      for (int s = 0; s < 4; ++s) {
+        const I four = scales[2 * h + s / 2];  // of sub-blocks of 16
+        const I minima = bytes_and(S::shr16(four, 4), 0x0F);
+        result.minimum_codes =
+            S::bit_or(byte_of(minima, 2 * (s % 2)), S::shl32(byte_of(minima, 2 * (s % 2) + 1), 16));
+        I codes[8];
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+          const I scale = bytes_and(byte_of(four, 2 * (s % 2) + half), 0x0F);
           const I words = S::bit_or(scale, S::shl32(scale, 16));
 #pragma GCC unroll 4
-          for (int k = 0; k < 4; ++k) {
+          for (int k = 4 * half; k < 4 * half + 4; ++k) {
             // Two bytes of at most 3 times at most 15: no carry between them.
-            const I q = bytes_and(S::shr16(columns[k], 2 * s), 3);
-            S::store_record(out + (4 * h + s) * stride, 4 * half + k, S::mul16(q, words));
+            codes[k] = S::mul16(bytes_and(S::shr16(columns[k], 2 * s), 3), words);
           }
         }
+        use(codes, result);
       }
     }
   }
@@ -213,11 +223,13 @@ struct Q3KBlock : Fields<S> {
   using Fields<S>::high_half;
   using Fields<S>::byte_of;
   static constexpr int kBytes = 110;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = kCodeOffset;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     I tail[4];
     S::load_columns4(rows, block + kBytes - 16, tail);
-    const F d = S::negate(high_half(tail[3]));
+    BlockScales<S> result;
+    result.first = S::negate(high_half(tail[3]));
     I packed[4];
     S::load_columns4(rows, block + 96 - 2, packed);  // two bytes early, to end within the block
     const I low[2] = {word_pair(packed[0], packed[1]), word_pair(packed[1], packed[2])};
@@ -229,27 +241,29 @@ struct Q3KBlock : Fields<S> {
       const I two = bytes_and(S::shr16(high, 2 * i), 3);
       scales[i] = S::bit_or(four, S::shl16(two, 4));
     }
-    for (int j = 0; j < 8; ++j) S::store_record(out + j * stride, 8, d);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      I high_bits[4];
-      S::load_columns4(rows, block + 16 * half, high_bits);
-#pragma GCC unroll 2
-      for (int h = 0; h < 2; ++h) {
-        I columns[4];
-        S::load_columns4(rows, block + 32 + 32 * h + 16 * half, columns);
+    I third[8];  // bits 0 to 3: of this half's sub-blocks
+    S::load_columns8(rows, block, third);
+#pragma GCC unroll 1
+    for (int h = 0; h < 2; ++h) {
+      I columns[8];
+      S::load_columns8(rows, block + 32 + 32 * static_cast<std::size_t>(h), columns);
 #pragma GCC unroll 4
-        for (int s = 0; s < 4; ++s) {
-          const int j = 2 * (4 * h + s) + half;
-          const SignedScale scale(byte_of(scales[j / 4], j % 4));
+      for (int s = 0; s < 4; ++s) {
+        I codes[8];
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+          const SignedScale scale(byte_of(scales[2 * h + s / 2], 2 * (s % 2) + half));
 #pragma GCC unroll 4
-          for (int k = 0; k < 4; ++k) {
-            const I bit = bytes_and(S::shr16(high_bits[k], 4 * h + s), 1);
+          for (int k = 4 * half; k < 4 * half + 4; ++k) {
+            const I bit = bytes_and(S::shr16(third[k], s), 1);
             const I q = S::bit_or(bytes_and(S::shr16(columns[k], 2 * s), 3), S::shl16(bit, 2));
-            S::store_record(out + (4 * h + s) * stride, 4 * half + k, scale.code(q));
+            codes[k] = scale.code(q);
           }
         }
+        use(codes, result);
       }
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) third[k] = S::shr16(third[k], 4);
     }
   }
 
@@ -285,35 +299,50 @@ struct Iq4XsBlock : Fields<S> {
   using typename Fields<S>::I;
   using Fields<S>::low_half;
   static constexpr int kBytes = 136;
-  static void unpack(const std::uint8_t* const* rows, std::size_t block, std::uint8_t* out,
-                     std::size_t stride) {
+  static constexpr int kOffset = kCodeOffset;
+  template <class Rows, class Use>
+  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block, const Use& use) {
     I head[4];
     S::load_columns4(rows, block, head);
     const F d = low_half(head[0]);
-    const I high = S::shr32(head[0], 16);
-#pragma GCC unroll 8
+    I fours = head[1];
+    I twos = S::shr32(head[0], 16);
+#pragma GCC unroll 1
     for (int j = 0; j < 8; ++j) {
-      const I four = S::bit_and(S::shr32(head[1], 4 * j), S::set32(0xF));
-      const I two = S::bit_and(S::shr32(high, 2 * j), S::set32(3));
+      const I four = S::bit_and(fours, S::set32(0xF));
+      const I two = S::bit_and(twos, S::set32(3));
       const I scale = S::sub32(S::bit_or(four, S::shl32(two, 4)), S::set32(32));
-      S::store_record(out + j * stride, 8, S::mul(d, S::to_float(scale)));
-    }
-    for (int j = 0; j < 8; ++j) {
+      fours = S::shr32(fours, 4);
+      twos = S::shr32(twos, 2);
       I codes[8];
-      read_table_codes<S, kIq4CodeValues>(rows, block + 8 + 16 * j, codes);
-#pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) S::store_record(out + j * stride, k, codes[k]);
+      read_table_codes<S, kIq4CodeValues>(rows, block + 8 + 16 * static_cast<std::size_t>(j),
+                                          codes);
+      BlockScales<S> result;
+      result.first = S::mul(d, S::to_float(scale));
+      use(codes, result);
     }
   }
 };
 
-template <class S, template <class> class Block>
+template <class S, CodeForm kForm, template <class> class Block>
 void unpack_k(const PanelSource<S>& source, std::uint32_t first, std::uint32_t steps,
               std::uint8_t* out, std::size_t stride, std::byte*) {
+  constexpr int kVectors = q8_record_vectors(kForm);
   for (std::uint32_t i = 0; i < steps; i += 8) {
     const std::size_t block = std::size_t{(first + i) / 8} * Block<S>::kBytes;
     prefetch_share(source, block, Block<S>::kBytes);
-    Block<S>::unpack(source.rows, block, out + i * stride, stride);
+    std::uint8_t* record = out + i * stride;
+    Block<S>::read(
+        source.rows, block, [&](const typename S::I* codes, const BlockScales<S>& scales) {
+#pragma GCC unroll 8
+          for (int k = 0; k < 8; ++k) {
+            S::store_record(record, k, panel_codes<S, kForm, Block<S>::kOffset>(codes[k]));
+          }
+          S::store_record(record, 8, scales.first);
+          if constexpr (kVectors > 9) S::store_record(record, 9, scales.second);
+          if constexpr (kVectors > 10) S::store_record(record, 10, scales.minimum_codes);
+          record += stride;
+        });
   }
 }
 

@@ -97,7 +97,7 @@ TEST_P(SameBits, AsThePortableKernels) {
       const test::Prepared prepared(kernels(isa), format, portable.x, cols, refinement);
       SCOPED_TRACE(std::to_string(cols) + " columns");
       for (const std::uint32_t tokens :
-           {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 31U, 32U, 33U, 65U}) {
+           {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 13U, 16U, 17U, 31U, 32U, 33U, 65U}) {
         ASSERT_NO_FATAL_FAILURE(
             expect_same(kernels(isa), portable, prepared, 33, (kMostTokens - tokens) / 2, tokens));
       }

@@ -27,7 +27,9 @@ struct Avx2RowFormats {
 
 // Null where there is none.
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
-  return format == ActivationFormat::q8 ? quantised_row_kernel<Avx2RowFormats>(type) : nullptr;
+  if (format != ActivationFormat::q8) return nullptr;
+  const RowMultiply blocks32 = blocks32_row_kernel<Avx2RowFormats, kRowTokens>(type);
+  return blocks32 != nullptr ? blocks32 : k_row_kernel<Avx2RowFormats, kRowTokens>(type);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The kernels of AVX-512 with VNNI and BF16. All but its three functions has internal linkage, and
 // nothing here instantiates a template of the standard library, so that no code of this instruction
 // set can stand in for another translation unit's.
+#include "backend/cpu/kernels/avx512/direct_kernels.h"
 #include "backend/cpu/kernels/avx512/prepare.h"
 #include "backend/cpu/kernels/avx512/row_kernels.h"
 #include "backend/cpu/kernels/avx512/simd.h"
@@ -17,9 +18,15 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
-  if (product.tokens <= kRowTokens) {
+  if (product.tokens <= kRowTokens && product.format != ActivationFormat::q8) {
     const RowMultiply by_rows = row_kernel(product.type, product.format);
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
+  }
+  if (product.tokens <= kDirectTokens) {
+    const DirectMultiply directly = direct_kernel(product.type, product.format);
+    const std::uint32_t end = row_end - (row_end - row_begin) % kRowTile;
+    if (directly != nullptr && directly(product, row_begin, end, Scratch(scratch))) row_begin = end;
+    if (row_begin == row_end) return;
   }
   multiply_panels<Avx512>(product, panel_kernel<Avx512>, row_begin, row_end, Scratch(scratch));
 }

@@ -4,7 +4,6 @@
 
 #include "backend/cpu/kernels/avx512/row_blocks32.h"
 #include "backend/cpu/kernels/avx512/row_floats.h"
-#include "backend/cpu/kernels/avx512/row_k.h"
 #include "backend/cpu/kernels/row_kernels.h"
 
 namespace edgerunner::cpu {
@@ -18,15 +17,11 @@ struct Avx512RowFormats {
   using Q8_0 = Q8_0Row;
   using Iq4Nl = Iq4NlRow;
   using Mxfp4 = Mxfp4Row;
-  using Q2K = Q2KRow;
-  using Q3K = Q3KRow;
-  using Q4K = Q4KRow;
-  using Q5K = Q5KRow;
-  using Q6K = Q6KRow;
-  using Iq4Xs = Iq4XsRow;
 };
 
-// Null where there is none.
+// Null where there is none. Quantised weights have one for a single row of activations, where
+// blocks hold 32 weights: the kernels that transpose them in registers do the rest
+// (direct_kernels.h).
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
   const bool exact = format == ActivationFormat::f32;
   switch (type) {
@@ -39,7 +34,7 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
       return exact ? multiply_float_rows<FloatWeights::bf16_as_f32>
                    : multiply_float_rows<FloatWeights::bf16>;
     default:
-      return exact ? nullptr : quantised_row_kernel<Avx512RowFormats>(type);
+      return exact ? nullptr : blocks32_row_kernel<Avx512RowFormats, 1>(type);
   }
 }
 

@@ -136,13 +136,13 @@ struct Avx512 {
   }
 
   // 16 bytes at `offset` of each row, as four vectors of 32-bit columns.
-  [[gnu::always_inline]] static void load_columns4(const std::uint8_t* const* rows,
-                                                   std::size_t offset, I* out) {
+  template <class Rows>
+  [[gnu::always_inline]] static void load_columns4(const Rows& rows, std::size_t offset, I* out) {
     edgerunner::cpu::load_columns4(rows, offset, out);
   }
   // 32 bytes, as eight.
-  [[gnu::always_inline]] static void load_columns8(const std::uint8_t* const* rows,
-                                                   std::size_t offset, I* out) {
+  template <class Rows>
+  [[gnu::always_inline]] static void load_columns8(const Rows& rows, std::size_t offset, I* out) {
     edgerunner::cpu::load_columns8(rows, offset, out);
   }
   // A square of floats: lane l of out[i] is rows[l][i].
@@ -177,7 +177,8 @@ struct Avx512 {
     load_columns16<kFromHalves>(rows, offset, words >= 32 ? 0xFFFFFFFFU : (1U << words) - 1, out);
   }
   // 32 bits at `offset` of each row.
-  static I load_column(const std::uint8_t* const* rows, std::size_t offset) {
+  template <class Rows>
+  static I load_column(const Rows& rows, std::size_t offset) {
     std::int32_t words[16];
     for (int r = 0; r < 16; ++r) std::memcpy(&words[r], rows[r] + offset, 4);
     return _mm512_setr_epi32(words[0], words[1], words[2], words[3], words[4], words[5], words[6],
@@ -185,8 +186,9 @@ struct Avx512 {
                              words[13], words[14], words[15]);
   }
   // The f16 at byte kAt of four blocks of kBytes each.
-  template <int kBytes, int kAt>
-  static void load_block_halves(const std::uint8_t* const* rows, std::size_t offset, F* out) {
+  template <int kBytes, int kAt, class Rows>
+  [[gnu::always_inline]] static void load_block_halves(const Rows& rows, std::size_t offset,
+                                                       F* out) {
     __m256i words[4];
     load_block_words<kBytes, kAt>(rows, offset, words);
     I groups[4];
@@ -197,8 +199,8 @@ struct Avx512 {
   }
   // The first byte of four blocks of an odd number of bytes each: blocks 1 and 3 begin within a
   // word.
-  template <int kBytes>
-  static void load_block_bytes(const std::uint8_t* const* rows, std::size_t offset, I* out) {
+  template <int kBytes, class Rows>
+  static void load_block_bytes(const Rows& rows, std::size_t offset, I* out) {
     static_assert(kBytes % 2 == 1);
     __m256i words[4];
     load_block_words<kBytes, 0>(rows, offset, words);

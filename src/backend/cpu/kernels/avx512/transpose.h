@@ -35,8 +35,9 @@ namespace {
 }
 
 // 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
-[[gnu::always_inline]] inline void load_columns4(const std::uint8_t* const* rows,
-                                                 std::size_t offset, __m512i out[4]) {
+template <class Rows>
+[[gnu::always_inline]] inline void load_columns4(const Rows& rows, std::size_t offset,
+                                                 __m512i out[4]) {
   __m512i in[4];  // quarter j of in[i] is row 4j + i
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -50,8 +51,9 @@ namespace {
 }
 
 // 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
-[[gnu::always_inline]] inline void load_columns8(const std::uint8_t* const* rows,
-                                                 std::size_t offset, __m512i out[8]) {
+template <class Rows>
+[[gnu::always_inline]] inline void load_columns8(const Rows& rows, std::size_t offset,
+                                                 __m512i out[8]) {
   __m512i low[4];  // half j of low[i] is row 4j + i, of high[i] row 4j + 8 + i
   __m512i high[4];
 #pragma GCC unroll 4
@@ -112,8 +114,9 @@ inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, 
 // The 16-bit words that hold byte `kAt` of four consecutive blocks of 16 rows: out[g] has them of
 // rows 4g to 4g + 3, row by row within a block. Each row's four blocks are covered by two loads of
 // 64 bytes that end within them.
-template <int kBytes, int kAt>
-inline void load_block_words(const std::uint8_t* const* rows, std::size_t offset, __m256i out[4]) {
+template <int kBytes, int kAt, class Rows>
+[[gnu::always_inline]] inline void load_block_words(const Rows& rows, std::size_t offset,
+                                                    __m256i out[4]) {
   constexpr bool kOneLoad = 3 * kBytes + kAt + 2 <= 64;
   constexpr int kSecond = 2 * kBytes < 4 * kBytes - 64 ? 2 * kBytes : 4 * kBytes - 64;
   constexpr int kBase = kOneLoad ? 0 : kSecond;

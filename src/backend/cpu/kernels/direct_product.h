@@ -122,7 +122,7 @@ class DirectProduct {
   void run(std::uint32_t row_begin, std::uint32_t row_end) {
     const std::uint8_t* weights = product_.weights + row_begin * product_.row_bytes;
     const std::size_t panel = S::kLanes * product_.row_bytes;
-    for (std::size_t i = 0; i < panel && i < kFirstFetched; i += 64) {
+    for (std::size_t i = 0; i < panel && i < kFetchedEarly; i += 64) {
       __builtin_prefetch(weights + i, 0, 2);
     }
     for (std::uint32_t g = 0, terms = 0; g < groups_; ++g) fill(g, terms);
@@ -134,9 +134,9 @@ class DirectProduct {
   }
 
  private:
-  // What is fetched of the first rows before the activations are laid out: a few times what arrives
-  // in the latency of memory.
-  static constexpr std::size_t kFirstFetched = 8192;
+  // What is fetched into the level 2 cache before it is wanted in level 1, and of the first rows
+  // before the activations are laid out: a few times what arrives in the latency of memory.
+  static constexpr std::size_t kFetchedEarly = 8192;
 
   // The second terms of a step of the columns.
   struct Terms {
@@ -186,19 +186,14 @@ class DirectProduct {
     }
   }
 
-  // Fetches a step's share of the panel that comes next, in the order of memory. One or two rows of
-  // activations wait for memory alone: for them the level 2 cache is asked earlier, too.
-  template <int kTokens>
+  // Fetches a step's share of the panel that comes next, in the order of memory. From memory to the
+  // level 2 cache takes longer than a panel of few columns.
   [[gnu::always_inline]] static void fetch(const std::uint8_t* ahead) {
     constexpr std::size_t kBytes = Format::kBytes / Format::kSteps * S::kLanes;
 #pragma GCC unroll 16
     for (std::size_t line = 0; line < kBytes; line += 64) {
-      if constexpr (kTokens <= 2) {
-        __builtin_prefetch(ahead + line, 0, 3);
-        __builtin_prefetch(ahead + line + kFirstFetched, 0, 2);
-      } else {
-        __builtin_prefetch(ahead + line, 0, 2);
-      }
+      __builtin_prefetch(ahead + line, 0, 3);
+      __builtin_prefetch(ahead + line + kFetchedEarly, 0, 2);
     }
   }
 
@@ -287,7 +282,7 @@ class DirectProduct {
     const std::uint8_t* ahead = weights + S::kLanes * product_.row_bytes;
     const auto use = [&](const I* codes, const BlockScales<S>& scales)
         __attribute__((always_inline)) {
-      if (group == 0) fetch<kTokens>(ahead);
+      if (group == 0) fetch(ahead);
       ahead += kStepBytes * S::kLanes;
       add_block<kTokens>(codes, scales, x, sums);
       x += kTokens;

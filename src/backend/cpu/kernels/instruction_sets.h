@@ -24,9 +24,16 @@ struct RawProduct {
   std::size_t out_stride;
   Epilogue epilogue;
   // Where given, the product whose outputs the epilogue takes for y, of the same x; then `out` is
-  // written alone. Only where `tokens` exceeds kRowTokens, and never to the portable kernels.
+  // written alone. Only where `tokens` exceeds what select.cc gives for the instruction
+  // set.
   const RawProduct* gate;
 };
+
+// Whether AVX-512 multiplies a single row of activations with weights of a quantised type as it
+// does several, by transposing the weights in registers.
+constexpr bool transposes_for_one_row(ElementType type) {
+  return type == ElementType::q2_k || type == ElementType::q4_k || type == ElementType::q5_k;
+}
 
 // What each instruction set defines, in a translation unit of its own; the meaning is that of
 // Kernels::prepare, Kernels::multiply and Kernels::apply_gate.

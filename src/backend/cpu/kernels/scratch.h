@@ -5,12 +5,13 @@
 
 namespace edgerunner::cpu {
 
-// Up to so many rows of activations are multiplied with weights in the order of memory: the
+// Up to so many rows of activations AVX2 multiplies with weights in the order of memory: the
 // reduction of the products to a number a block is theirs each, while a panel is unpacked for all.
 inline constexpr std::uint32_t kRowTokens = 4;
-// Up to so many, where an instruction set has the registers, with weights transposed in them, eight
-// rows of activations at a time.
+// Up to so many AVX-512 multiplies with quantised weights that it transposes in registers, eight
+// rows of activations at a time; and with floats.
 inline constexpr std::uint32_t kDirectTokens = 16;
+inline constexpr std::uint32_t kFloatRowTokens = 8;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.

@@ -59,15 +59,15 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
 }
 
 [[maybe_unused]] std::string describe_panels(ElementType weights, ActivationFormat format,
-                                             std::uint32_t rows, bool in_order, const char* f32,
-                                             const char* bf16, const char* q8) {
+                                             std::uint32_t rows, std::uint32_t in_order,
+                                             const char* f32, const char* bf16, const char* q8) {
   const char* unit = format == ActivationFormat::f32    ? f32
                      : format == ActivationFormat::bf16 ? bf16
                                                         : q8;
   return std::string(traits(weights).name) + ": " + unit +
-         (rows <= kRowTokens && in_order ? ", weights in the order of memory"
-          : rows <= kFewTokens           ? ", panels in the level 1 cache"
-                                         : ", panels in the level 2 cache");
+         (rows <= in_order     ? ", weights in the order of memory"
+          : rows <= kFewTokens ? ", panels in the level 1 cache"
+                               : ", panels in the level 2 cache");
 }
 
 constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, UINT32_MAX>,
@@ -76,15 +76,16 @@ constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multipl
 #if defined(__x86_64__)
 
 std::string describe_avx2(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, format == ActivationFormat::q8, "AVX2 f32",
-                         "AVX2 bf16 by f32", "AVX2 8-bit");
+  return describe_panels(weights, format, rows, format == ActivationFormat::q8 ? kRowTokens : 0,
+                         "AVX2 f32", "AVX2 bf16 by f32", "AVX2 8-bit");
 }
 
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
   const bool quantised = activation_format(weights, Precision::fast) == ActivationFormat::q8;
-  const bool in_order = !quantised || format == ActivationFormat::q8;
-  const bool by_rows = rows == 1 && traits(weights).block_length == kQ8Length;
-  if (format == ActivationFormat::q8 && rows <= kDirectTokens && !by_rows) {
+  std::uint32_t in_order = kFloatRowTokens;
+  if (quantised)
+    in_order = format == ActivationFormat::q8 && !transposes_for_one_row(weights) ? 1 : 0;
+  if (format == ActivationFormat::q8 && rows > in_order && rows <= kDirectTokens) {
     return std::string(traits(weights).name) + ": AVX-512 VNNI, weights transposed in registers";
   }
   return describe_panels(weights, format, rows, in_order, "AVX-512 f32", "AVX-512 BF16",
@@ -99,12 +100,12 @@ constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multipl
 #elif defined(__aarch64__)
 
 std::string describe_neon(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, false, "NEON f32", "NEON bf16 by f32",
+  return describe_panels(weights, format, rows, 0, "NEON f32", "NEON bf16 by f32",
                          "NEON dot product");
 }
 
 std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, false, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
+  return describe_panels(weights, format, rows, 0, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
 }
 
 constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, kRowTokens>,

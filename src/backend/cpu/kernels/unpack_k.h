@@ -332,17 +332,18 @@ void unpack_k(const PanelSource<S>& source, std::uint32_t first, std::uint32_t s
     const std::size_t block = std::size_t{(first + i) / 8} * Block<S>::kBytes;
     prefetch_share(source, block, Block<S>::kBytes);
     std::uint8_t* record = out + i * stride;
-    Block<S>::read(
-        source.rows, block, [&](const typename S::I* codes, const BlockScales<S>& scales) {
+    const auto use = [&](const typename S::I* codes, const BlockScales<S>& scales)
+        __attribute__((always_inline)) {
 #pragma GCC unroll 8
-          for (int k = 0; k < 8; ++k) {
-            S::store_record(record, k, panel_codes<S, kForm, Block<S>::kOffset>(codes[k]));
-          }
-          S::store_record(record, 8, scales.first);
-          if constexpr (kVectors > 9) S::store_record(record, 9, scales.second);
-          if constexpr (kVectors > 10) S::store_record(record, 10, scales.minimum_codes);
-          record += stride;
-        });
+      for (int k = 0; k < 8; ++k) {
+        S::store_record(record, k, panel_codes<S, kForm, Block<S>::kOffset>(codes[k]));
+      }
+      S::store_record(record, 8, scales.first);
+      if constexpr (kVectors > 9) S::store_record(record, 9, scales.second);
+      if constexpr (kVectors > 10) S::store_record(record, 10, scales.minimum_codes);
+      record += stride;
+    };
+    Block<S>::read(source.rows, block, use);
   }
 }
 

@@ -18,11 +18,9 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
-  if (product.tokens <= kRowTokens && product.format != ActivationFormat::q8) {
+  if (product.tokens <= kDirectTokens) {
     const RowMultiply by_rows = row_kernel(product.type, product.format);
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
-  }
-  if (product.tokens <= kDirectTokens) {
     const DirectMultiply directly = direct_kernel(product.type, product.format);
     const std::uint32_t end = row_end - (row_end - row_begin) % kRowTile;
     if (directly != nullptr && directly(product, row_begin, end, Scratch(scratch))) row_begin = end;

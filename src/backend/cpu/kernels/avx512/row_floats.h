@@ -110,6 +110,8 @@ class FloatRows {
   // where both leave registers for a square.
   static constexpr std::uint32_t kMostPanels = kTokens <= 2 ? 2 : 1;
   static constexpr std::uint32_t kRows = kMostPanels * kLanes;
+  // Sums beside the sixteen vectors of a square; the others wait in memory.
+  static constexpr int kSumsAtOnce = 4;
 
   static void prefetch(const std::uint8_t* begin, std::size_t size) {
     for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(begin + line, 0, 2);
@@ -153,18 +155,28 @@ class FloatRows {
                   std::uint32_t steps, __m512* sums) const {
     __m512i columns[16];
     load_float_square<kWeights, kWhole>(weights, std::size_t{2} * kWords * square, words, columns);
-#pragma GCC unroll 16
-    for (std::uint32_t c = 0; c < 16; ++c) {
-      if (!kWhole && c >= steps) break;
 #pragma GCC unroll 2
-      for (int t = 0; t < kTokens; ++t) {
-        const __m512i x = S::broadcast(x_[t] + std::size_t{64} * square + 4 * c);
-        if constexpr (in_pairs(kWeights)) {
-          sums[t] = S::dot_bf16(sums[t], columns[c], x);
-        } else {
-          sums[t] = S::fma(S::as_float(columns[c]), S::as_float(x), sums[t]);
+    for (int first = 0; first < kTokens; first += kSumsAtOnce) {
+      constexpr int kMost = kTokens < kSumsAtOnce ? kTokens : kSumsAtOnce;
+      const int count = kTokens - first < kMost ? kTokens - first : kMost;
+      __m512 some[kMost];
+#pragma GCC unroll 4
+      for (int t = 0; t < count; ++t) some[t] = sums[first + t];
+#pragma GCC unroll 16
+      for (std::uint32_t c = 0; c < 16; ++c) {
+        if (!kWhole && c >= steps) break;
+#pragma GCC unroll 4
+        for (int t = 0; t < count; ++t) {
+          const __m512i x = S::broadcast(x_[first + t] + std::size_t{64} * square + 4 * c);
+          if constexpr (in_pairs(kWeights)) {
+            some[t] = S::dot_bf16(some[t], columns[c], x);
+          } else {
+            some[t] = S::fma(S::as_float(columns[c]), S::as_float(x), some[t]);
+          }
         }
       }
+#pragma GCC unroll 4
+      for (int t = 0; t < count; ++t) sums[first + t] = some[t];
     }
   }
 
@@ -188,6 +200,16 @@ bool multiply_float_rows(const RawProduct& product, std::uint32_t row_begin, std
       return run(FloatRows<kWeights, 2>(product, scratch.sums));
     case 3:
       return run(FloatRows<kWeights, 3>(product, scratch.sums));
+    case 4:
+      return run(FloatRows<kWeights, 4>(product, scratch.sums));
+    case 5:
+      return run(FloatRows<kWeights, 5>(product, scratch.sums));
+    case 6:
+      return run(FloatRows<kWeights, 6>(product, scratch.sums));
+    case 7:
+      return run(FloatRows<kWeights, 7>(product, scratch.sums));
+    case 8:
+      return run(FloatRows<kWeights, 8>(product, scratch.sums));
     default:
       return false;
   }

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kernels/avx512/row_blocks32.h"
 #include "backend/cpu/kernels/avx512/row_floats.h"
+#include "backend/cpu/kernels/avx512/row_k.h"
 #include "backend/cpu/kernels/row_kernels.h"
 
 namespace edgerunner::cpu {
@@ -19,9 +20,8 @@ struct Avx512RowFormats {
   using Mxfp4 = Mxfp4Row;
 };
 
-// Null where there is none. Quantised weights have one for a single row of activations, where
-// blocks hold 32 weights: the kernels that transpose them in registers do the rest
-// (direct_kernels.h).
+// Null where there is none. Quantised weights have one for a single row of activations at most:
+// transposing them in registers costs less for two already, and for one of some types.
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
   const bool exact = format == ActivationFormat::f32;
   switch (type) {
@@ -33,6 +33,12 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
     case ElementType::bf16:
       return exact ? multiply_float_rows<FloatWeights::bf16_as_f32>
                    : multiply_float_rows<FloatWeights::bf16>;
+    case ElementType::q3_k:
+      return exact ? nullptr : multiply_by_rows<Q3KRow, 1>;
+    case ElementType::q6_k:
+      return exact ? nullptr : multiply_by_rows<Q6KRow, 1>;
+    case ElementType::iq4_xs:
+      return exact ? nullptr : multiply_by_rows<Iq4XsRow, 1>;
     default:
       return exact ? nullptr : blocks32_row_kernel<Avx512RowFormats, 1>(type);
   }

@@ -27,16 +27,41 @@ inline __m512i multiply_codes(__m512i sum, __m512i codes, const std::int8_t* q) 
   return _mm512_dpbusd_epi32(sum, codes, _mm512_load_si512(q));
 }
 
-// Two blocks a vector, in their order.
-struct AdjacentPairs {
-  static constexpr int block_of_piece(int v, int piece) { return 2 * v + piece / 2; }
+// Two blocks a vector: the j-th vector of each half group holds kOrder[j] and that plus kDistance.
+template <int kDistance, int k0, int k1, int k2, int k3>
+struct PairsLayout {
+  static constexpr int kOrder[4] = {k0, k1, k2, k3};
+  static constexpr int block_of_piece(int v, int piece) {
+    return v / 4 * 8 + kOrder[v % 4] + piece / 2 * kDistance;
+  }
   static constexpr int half_of_piece(int, int piece) { return piece % 2; }
   static constexpr int block_of_lane(int lane) {
-    return lane / 8 * 8 + 2 * (lane % 4) + lane / 4 % 2;
+    return lane / 8 * 8 + kOrder[lane % 4] + lane / 4 % 2 * kDistance;
   }
 
+  // Of the first and of the second halves of the blocks.
+  template <class Format>
+  [[gnu::always_inline]] static void half_dots(const __m512i* codes, const RowGroup<Avx512>& x,
+                                               __m512i out[2]) {
+    sums_of_halves(codes, x, out);
+    if constexpr (Format::kOffset != 0) {
+      for (int h = 0; h < 2; ++h) {
+        out[h] = _mm512_sub_epi32(out[h], _mm512_load_si512(x.offset[h]));
+      }
+    }
+  }
   template <class Format>
   [[gnu::always_inline]] static __m512i dots(const __m512i* codes, const RowGroup<Avx512>& x) {
+    __m512i halves[2];
+    sums_of_halves(codes, x, halves);
+    const __m512i sum = _mm512_add_epi32(halves[0], halves[1]);
+    if constexpr (Format::kOffset == 0) return sum;
+    return _mm512_sub_epi32(sum, _mm512_load_si512(x.offset[0]));
+  }
+
+ private:
+  [[gnu::always_inline]] static void sums_of_halves(const __m512i* codes, const RowGroup<Avx512>& x,
+                                                    __m512i out[2]) {
     __m512i products[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; ++v) {
@@ -44,12 +69,14 @@ struct AdjacentPairs {
     }
     const __m512i first = sum_quarters(products);
     const __m512i second = sum_quarters(products + 4);
-    const __m512i sum = _mm512_add_epi32(_mm512_shuffle_i32x4(first, second, 0x88),
-                                         _mm512_shuffle_i32x4(first, second, 0xDD));
-    if constexpr (Format::kOffset == 0) return sum;
-    return _mm512_sub_epi32(sum, _mm512_load_si512(x.offset[0]));
+    out[0] = _mm512_shuffle_i32x4(first, second, 0x88);
+    out[1] = _mm512_shuffle_i32x4(first, second, 0xDD);
   }
 };
+
+// Blocks in their order, and the order that fields of two bits suggest.
+using AdjacentPairs = PairsLayout<1, 0, 2, 4, 6>;
+using FieldPairs = PairsLayout<4, 0, 1, 2, 3>;
 
 // Four blocks a pair of vectors: the first halves in one, the second in the other.
 struct QuadsLayout {

@@ -42,7 +42,7 @@ struct EvenRows {
            : row % 4 == 2 ? p + 2 * stride
                           : p + three_strides;
   }
-  void advance(std::size_t bytes) {
+  void advance(std::ptrdiff_t bytes) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) every_fourth[i] += bytes;
   }
@@ -61,7 +61,7 @@ struct DirectBlocks32 {
   [[gnu::always_inline]] static void read(EvenRows rows, std::uint32_t skipped, const Use& use) {
     typename S::F scales[2][kSteps];
     read_scales<S, Codes<S>>(rows, 0, scales);
-    rows.advance(std::size_t{skipped} * Codes<S>::kBytes);
+    rows.advance(static_cast<std::ptrdiff_t>(skipped) * Codes<S>::kBytes);
 #pragma GCC unroll 1
     for (std::uint32_t i = skipped; i < kSteps; ++i) {
       typename S::I codes[8];
@@ -300,7 +300,7 @@ class DirectProduct {
       // The last blocks overlap those before them where they are fewer.
       const std::uint32_t left = steps_ - first;
       const std::uint32_t skipped = left < kSteps ? kSteps - left : 0;
-      if (skipped != 0) rows.advance(0 - skipped * kStepBytes);
+      rows.advance(-static_cast<std::ptrdiff_t>(skipped * kStepBytes));
       Format::read(rows, skipped, use);
       rows.advance(Format::kBytes);
     }

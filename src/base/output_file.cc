@@ -1,5 +1,6 @@
 #include "base/output_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/locked_file.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner {
@@ -36,14 +38,26 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   }
   std::filesystem::path part = path_;
   part += ".part";
-  file_.reset(std::fopen(part.c_str(), "wbe"));
-  if (!file_) fail(path_, "write", errno);
+  lock_ = Descriptor(open_locked(part));
+  if (lock_.get() < 0 && errno == EWOULDBLOCK) {
+    throw Error(ErrorCode::io,
+                fmt::format("'{}' is being written by another process; wait for its end, or give "
+                            "another path",
+                            path_.string()));
+  }
+  if (lock_.get() < 0) fail(path_, "write", errno);
   part_ = std::move(part);
+  // What a run that was killed left there goes.
+  const int written_to =
+      ::ftruncate(lock_.get(), 0) == 0 ? ::fcntl(lock_.get(), F_DUPFD_CLOEXEC, 0) : -1;
+  if (written_to >= 0) file_.reset(::fdopen(written_to, "wb"));
+  if (!file_) fail(path_, "write", errno);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       part_(std::exchange(other.part_, {})),
+      lock_(std::move(other.lock_)),
       file_(std::move(other.file_)),
       written_(other.written_) {}
 
@@ -72,6 +86,7 @@ void OutputFile::commit() {
   close();
   if (std::rename(part_.c_str(), path_.c_str()) != 0) fail(path_, "write", errno);
   part_.clear();
+  lock_ = Descriptor();
 }
 
 }  // namespace edgerunner

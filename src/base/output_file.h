@@ -7,12 +7,14 @@
 #include <memory>
 #include <span>
 
+#include "base/descriptor.h"
+
 namespace edgerunner {
 
 // A file that appears complete or not at all: it is written to PATH.part beside its place and takes
 // its name at commit(). Destroyed without that, it leaves nothing behind. Every function throws
 // Error(io) that names the path where the system refuses, and the first where something else than a
-// file stands there, which would be replaced.
+// file stands there, which would be replaced, or somebody else is writing the same file.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
@@ -37,6 +39,7 @@ class OutputFile {
 
   std::filesystem::path path_;
   std::filesystem::path part_;  // empty once there is nothing to remove
+  Descriptor lock_;             // of the part, until it has its name
   std::unique_ptr<std::FILE, Closer> file_;
   std::uint64_t written_ = 0;
 };

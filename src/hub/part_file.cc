@@ -1,9 +1,6 @@
 #include "hub/part_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/locked_file.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::hub {
@@ -82,24 +80,12 @@ std::vector<std::filesystem::path> parts_of_file(const std::filesystem::path& ta
 
 PartFile::PartFile(std::filesystem::path target, std::filesystem::path path, std::string validator)
     : target_(std::move(target)), path_(std::move(path)), validator_(std::move(validator)) {
-  while (true) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail("write", path_, errno);
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(std::exchange(descriptor_, -1));
-      throw Error(ErrorCode::io,
-                  fmt::format("'{}' is being fetched by another process; wait for its end",
-                              target_.string()));
-    }
-    // Whoever held it before may have given it its final name in the meantime.
-    struct stat held {};
-    struct stat named {};
-    if (::fstat(descriptor_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-        held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-      break;
-    }
-    ::close(descriptor_);
-  }
+  descriptor_ = open_locked(path_);
+  if (descriptor_ >= 0) return;
+  if (errno != EWOULDBLOCK) fail("write", path_, errno);
+  throw Error(
+      ErrorCode::io,
+      fmt::format("'{}' is being fetched by another process; wait for its end", target_.string()));
 }
 
 PartFile::PartFile(PartFile&& other) noexcept

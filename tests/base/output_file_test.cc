@@ -48,6 +48,25 @@ TEST_F(OutputFiles, LeaveNothingWhereTheyAreGivenUp) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
+TEST_F(OutputFiles, HaveOneWriterAtATime) {
+  OutputFile first(path_);
+  write(first, "first");
+  test::expect_error(ErrorCode::io, "is being written", [&] { OutputFile{path_}; });
+  first.commit();
+  OutputFile second(path_);
+  write(second, "second");
+  second.commit();
+  EXPECT_EQ(read(path_), "second");
+}
+
+TEST_F(OutputFiles, WriteOverWhatAKilledRunLeft) {
+  std::ofstream(folder_.path() / "file.part") << "much more than is written now";
+  OutputFile file(path_);
+  write(file, "new");
+  file.commit();
+  EXPECT_EQ(read(path_), "new");
+}
+
 TEST_F(OutputFiles, TakeTheNameOfNothingButAFile) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   test::expect_error(ErrorCode::io, "not a regular file", [&] { OutputFile{path_}; });

@@ -97,13 +97,19 @@ void add_serve_command(CLI::App& program) {
   arguments->model.add_to(*command);
   arguments->model.add_speculation(*command);
   const std::string group = "Serving";
+  // An empty one is a variable that a script forgot to set: neither every address nor no key.
+  const auto not_empty = [](const std::string& text) {
+    return std::string(text.empty() ? "it is empty" : "");
+  };
   command->add_option("--host", arguments->http.host, "The address to listen on")
+      ->check(not_empty)
       ->capture_default_str()
       ->group(group);
   command->add_option("--port", arguments->http.port, "The port; 0: any that is free")
       ->capture_default_str()
       ->group(group);
   command->add_option("--api-key", arguments->api_key, "What clients must send as a bearer token")
+      ->check(not_empty)
       ->group(group);
   command->add_option("--alias", arguments->engine.model_id, "What clients call the model")
       ->group(group);

@@ -33,6 +33,8 @@ TEST_F(Usage, NamesWhatIsWrongWithTheCommandLine) {
   expect_refusal(run_program({"info", model_, "--threads", "many"}), 2, {"--threads", "many"});
   expect_refusal(run_program({"info", model_, "--threads", "0"}), 2, {"--threads"});
   expect_refusal(run_program({"info", model_, "--context", "-5"}), 2, {"--context"});
+  expect_refusal(run_program({"serve", model_, "--api-key", ""}), 2, {"--api-key", "empty"});
+  expect_refusal(run_program({"serve", model_, "--host", ""}), 2, {"--host", "empty"});
 }
 
 TEST_F(Usage, RefusesChoicesThatThisBuildLacks) {

@@ -27,16 +27,19 @@ __device__ inline void let_next_begin() {
 #endif
 }
 
-inline bool chains_kernels() {
-  static const bool result = [] {
+// The device's compute capability, its first number; 0 where there is no device.
+inline int device_major() {
+  static const int result = [] {
     int device = 0;
     int major = 0;
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major >= 9;
+    return major;
   }();
   return result;
 }
+
+inline bool chains_kernels() { return device_major() >= 9; }
 
 // `cluster` neighbouring blocks of the grid's first dimension run together (Hopper), if not 1.
 template <typename... Parameters, typename... Arguments>

@@ -64,9 +64,10 @@ struct PartialProduct {
   UnitCut cut;
 };
 
-// Multiprocessors that take part, and rows of one launch, on a device.
+// Multiprocessors that take part, and most rows of one launch, on a device whose compute capability
+// begins with `major`.
 std::uint32_t few_rows_blocks(int multiprocessors);
-std::uint32_t most_few_rows(std::size_t shared_bytes_per_block);
+std::uint32_t most_few_rows(int major);
 // Floats that the parts of a launch of so many outputs take at most.
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs);
 

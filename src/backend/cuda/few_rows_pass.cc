@@ -53,7 +53,7 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
                          const DeviceProperties& device)
     : c_(context),
       blocks_(few_rows_blocks(device.multiprocessors)),
-      most_rows_(std::min(rows_of(options), most_few_rows(device.shared_bytes_per_block))),
+      most_rows_(std::min(rows_of(options), most_few_rows(device.major))),
       parts_(bytes(context.spec, options)) {}
 
 void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {

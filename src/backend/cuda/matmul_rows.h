@@ -2,11 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "backend/cuda/few_rows_units.cuh"
+#include "backend/cuda/few_rows.h"
 #include "tensor/element_type.h"
 
 // What the two kernels behind launch_matmul_rows() share on the host: Hopper's (wgmma), and that of
@@ -14,13 +13,25 @@
 
 namespace edgerunner::cuda {
 
-// Shared memory of a block that every device of sm_80 and later has, and on Hopper all but a
-// little; rows that suffice for.
-inline constexpr std::size_t kLittleShared = 99 * 1024;
+// Threads of a block of either.
+inline constexpr int kRowsThreads = 512;
+// Rows that the shared memory of every device of sm_80 and later suffices for.
 inline constexpr std::uint32_t kLittleRows = 16;
-inline constexpr std::size_t kFullShared = 224 * 1024;
 
+struct RowsArguments {
+  DeviceMatrix w;       // all stacked matrices as one
+  std::uint32_t first;  // output of w that the launch begins at
+  HalfRows x;
+  std::uint32_t rows;     // of activations
+  std::uint32_t outputs;  // of this launch
+  UnitCut cut;
+  float* parts;
+};
+
+// parts = x W^T as few_rows.h says, for rows up to kMostFewRows on Hopper and kLittleRows
+// elsewhere. A launch that fails is left for cudaGetLastError().
 void launch_matmul_rows_wgmma(const RowsArguments& arguments, cudaStream_t stream);
+void launch_matmul_rows_mma(const RowsArguments& arguments, cudaStream_t stream);
 
 // Calls launch(std::integral_constant<ElementType, type>) for a type of few_rows_supports().
 template <typename Launch>

@@ -1,15 +1,19 @@
 #include "backend/cuda/chain.cuh"
+#include "backend/cuda/few_rows_fetch.cuh"
+#include "backend/cuda/few_rows_units.cuh"
 #include "backend/cuda/matmul_rows.h"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/ptx.cuh"
 #include "backend/cuda/wgmma.cuh"
 
-// A few rows' product on Hopper. A block of four warpgroups takes a unit at a time, 64
-// outputs each: weights become operands in registers, activations are read from shared memory by
-// the matrix units, once a warpgroup.
+// A few rows' product on Hopper. A block of four warpgroups takes a unit at a time, 64 outputs
+// each: weights become operands in registers, activations are read from shared memory by the matrix
+// units, once a warpgroup.
 
 namespace edgerunner::cuda {
 namespace {
 
+constexpr int kFullShared = 224 * 1024;  // of a block, all but a little of what it can have
 constexpr int kMostStages = 5;
 
 template <ElementType T, int kRows>
@@ -18,7 +22,7 @@ struct Sizes {
   static constexpr int kGroup = kRows * 128;  // 64 columns of the activations
   static constexpr int kStage = kX + 2 * kGroup;
   static constexpr int kBarriers = 2 * kMostStages * 8;
-  static constexpr int kFit = (static_cast<int>(kFullShared) - kBarriers) / kStage;
+  static constexpr int kFit = (kFullShared - kBarriers) / kStage;
   static constexpr int kStages = kFit < kMostStages ? kFit : kMostStages;
   static constexpr int kAll = kStages * kStage + kBarriers;
   static_assert(kX % 1024 == 0 && kStage % 1024 == 0);  // as the matrix units want it

@@ -13,7 +13,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kRows = 128;
 constexpr int kDepth = 64;  // a row of a tile is 128 bytes: the widest permutation
-constexpr int kChunks = kDepth / 8;
 constexpr int kRowBytes = kDepth * 2;
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900 && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -36,6 +35,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const int tiles = static_cast<int>((m.cols + kDepth - 1) / kDepth);
 
   // This thread's chunks of a tile: the same column of every 32nd row.
+  constexpr int kChunks = kDepth / 8;
   const int chunk = static_cast<int>(threadIdx.x) % kChunks;
   const int first_row = static_cast<int>(threadIdx.x) / kChunks;
   constexpr int kRowStep = kThreads / kChunks;

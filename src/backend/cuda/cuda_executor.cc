@@ -370,7 +370,8 @@ MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& opti
   return {
       cuda::CachePool::bytes(spec, options),
       cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
-          cuda::Adapters::bytes(options) + cuda::Chooser::bytes(spec, options) +
+          cuda::Rotations::bytes(spec, options) + cuda::Adapters::bytes(options) +
+          cuda::Chooser::bytes(spec, options) +
           (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
                ? cuda::HalfScratch::bytes(spec, options) + cuda::FewRowsPass::bytes(spec, options)
                : 0)};

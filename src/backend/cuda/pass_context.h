@@ -44,8 +44,8 @@ struct PassContext {
              float* y, std::uint32_t y_stride, cudaStream_t stream) const {
     adapters.apply(layer, target, x, rows, nullptr, y, y_stride, stream);
   }
-  // What they add to the logits of `rows` rows, made from scratch.normed; then scales and caps the
-  // where the decoder says so.
+  // What they add to the logits of `rows` rows, made from scratch.normed; then scales and caps
+  // those where the decoder says so.
   void finish_logits(std::uint32_t rows, cudaStream_t stream) const {
     adapters.apply(0, LoraTarget::head, {scratch.normed.as<float>(), {}}, rows, upload.logit_rows(),
                    scratch.logits.as<float>(), spec.vocab_size, stream);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "backend/cuda/device.h"
 #include "backend/cuda/few_rows.h"
 #include "backend/cuda/pass_context.h"
 
@@ -14,6 +16,7 @@ class FewRowsPass {
  public:
   // Whether every matrix has a type that the kernels know.
   static bool supports(const DeviceWeights& weights);
+  // Device memory that a pass keeps.
   static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
 
   FewRowsPass(const PassContext& context, const ExecutorOptions& options,
@@ -32,6 +35,8 @@ class FewRowsPass {
     const DeviceMatrix* matrix;
     const float* bias;
   };
+  // W x, in parts, for the rows in half: of `outputs` outputs from w.first on, or of a whole
+  // matrix. The next product overwrites them.
   PartialProduct multiply(const StackedMatrices& w, std::uint32_t outputs, std::uint32_t rows,
                           cudaStream_t stream) const;
   PartialProduct multiply(const DeviceMatrix& w, std::uint32_t rows, cudaStream_t stream) const;
@@ -53,6 +58,7 @@ class FewRowsPass {
   // What adapters add to a product of the rows in half.
   void adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
              std::uint32_t y_stride, cudaStream_t stream) const;
+  // half = norm(scratch.x).
   void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
 
   PassContext c_;

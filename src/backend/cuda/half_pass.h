@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "backend/cuda/device.h"
 #include "backend/cuda/pass_context.h"
+#include "backend/cuda/prefill_ops.h"
 
 namespace edgerunner::cuda {
 
@@ -19,10 +22,17 @@ class HalfPass {
   void head(std::uint32_t wanted, cudaStream_t stream) const;
 
  private:
+  struct Projection {
+    LoraTarget target;
+    const DeviceMatrix& w;
+    const float* bias;
+  };
+
   // y (+)= W x + bias for the rows in half, the matrix unpacked part by part.
   void multiply(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
                 std::uint32_t rows, bool add, cudaStream_t stream) const;
   void launch(const HalfMatmul& m, cudaStream_t stream) const;
+  // A layer's queries, keys and values, side by side in scratch.qkv, for the rows in half.
   void project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32_t rows,
                cudaStream_t stream) const;
   // What adapters add to a product of the rows in half.
@@ -32,11 +42,6 @@ class HalfPass {
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
   // half.
-  struct Projection {
-    LoraTarget target;
-    const DeviceMatrix& w;
-    const float* bias;
-  };
   void hidden(std::size_t layer, const Projection& gate, const Projection& up, std::uint32_t rows,
               cudaStream_t stream) const;
   // The experts' part of a layer, left in scratch.branch.

@@ -31,8 +31,8 @@ class AdapterShelf {
 
   std::vector<AdapterInfo> info() const;
   std::uint64_t bytes() const;
-  std::uint32_t floats() const;  // adapter_floats() of all together
-  std::vector<const LoraAdapter*> all() const;
+  std::uint32_t floats() const;                 // adapter_floats() of all together
+  std::vector<const LoraAdapter*> all() const;  // in the order of their ids, as long as the shelf
 
  private:
   using Choice = std::vector<std::pair<std::uint32_t, float>>;  // ids, ascending, with their scales

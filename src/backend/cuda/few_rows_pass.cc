@@ -101,24 +101,19 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
   }
 }
 
-void FewRowsPass::adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
-                        std::uint32_t y_stride, cudaStream_t stream) const {
-  c_.adapt(layer, target, {nullptr, c_.half->rows()}, rows, y, y_stride, stream);
-}
-
 void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
                             const Norm* next, std::uint32_t rows, cudaStream_t stream) const {
   if (!c_.adds_directly(post_norm)) {
     float* const branch = c_.scratch.branch.as<float>();
     project({&last, 1}, rows, branch, c_.spec.dim, stream);
-    adapt(layer, last.target, rows, branch, c_.spec.dim, stream);
+    c_.adapt_half(layer, last.target, rows, branch, c_.spec.dim, stream);
     c_.add_branch(post_norm, rows, stream);
     if (next != nullptr) to_half(*next, rows, stream);
     return;
   }
   // An RMSNorm follows at once, in the same kernel. Adapters come before it: what they change is
   // the residual stream alone.
-  adapt(layer, last.target, rows, c_.scratch.x.as<float>(), c_.spec.dim, stream);
+  c_.adapt_half(layer, last.target, rows, c_.scratch.x.as<float>(), c_.spec.dim, stream);
   const bool fused = next != nullptr && next->weight != nullptr && next->bias == nullptr;
   launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), fused ? next->weight : nullptr,
@@ -135,9 +130,7 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
                                                   {LoraTarget::k, &w.k, w.k_bias},
                                                   {LoraTarget::v, &w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
-  adapt(index, LoraTarget::q, rows.rows, qkv, shape.row(), stream);
-  adapt(index, LoraTarget::k, rows.rows, qkv + shape.q_dim(), shape.row(), stream);
-  adapt(index, LoraTarget::v, rows.rows, qkv + shape.q_dim() + shape.kv_dim(), shape.row(), stream);
+  c_.adapt_half_qkv(index, shape, rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
   const bool mixed = c_.spec.layers[index].mixture.count > 0;  // which norms for itself
@@ -180,7 +173,7 @@ void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projec
   float* const plain = c_.scratch.up.as<float>();
   const auto project_adapted = [&](const Projection& p, float* y) {
     project({&p, 1}, rows, y, ffn, stream);
-    adapt(layer, p.target, rows, y, ffn, stream);
+    c_.adapt_half(layer, p.target, rows, y, ffn, stream);
   };
   project_adapted(up, plain);
   if (gate.matrix->rows > 0) {

@@ -55,9 +55,6 @@ class FewRowsPass {
   // next(x), where there is a next norm.
   void add_block(std::size_t layer, const Projection& last, const Norm& post_norm, const Norm* next,
                  std::uint32_t rows, cudaStream_t stream) const;
-  // What adapters add to a product of the rows in half.
-  void adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
-             std::uint32_t y_stride, cudaStream_t stream) const;
   // half = norm(scratch.x).
   void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
 

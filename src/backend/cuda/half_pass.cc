@@ -74,17 +74,12 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
   multiply(w.v, w.v_bias, qkv + w.q.rows + w.k.rows, y_stride, rows, false, stream);
 }
 
-void HalfPass::adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
-                     std::uint32_t y_stride, cudaStream_t stream) const {
-  c_.adapt(layer, target, {nullptr, c_.half->rows()}, rows, y, y_stride, stream);
-}
-
 void HalfPass::add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
                          std::uint32_t rows, cudaStream_t stream) const {
   const bool directly = c_.adds_directly(post_norm);
   float* const to = directly ? c_.scratch.x.as<float>() : c_.scratch.branch.as<float>();
   multiply(last.w, last.bias, to, c_.spec.dim, rows, directly, stream);
-  adapt(layer, last.target, rows, to, c_.spec.dim, stream);
+  c_.adapt_half(layer, last.target, rows, to, c_.spec.dim, stream);
   if (!directly) c_.add_branch(post_norm, rows, stream);
 }
 
@@ -96,10 +91,7 @@ void HalfPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_
   c_.timer.lap(Operation::attention_norm, stream);
   const AttentionShape shape = attention_shape(c_.spec.layers[index]);
   project(w, shape.row(), rows.rows, stream);
-  float* const qkv = c_.scratch.qkv.as<float>();
-  adapt(index, LoraTarget::q, rows.rows, qkv, shape.row(), stream);
-  adapt(index, LoraTarget::k, rows.rows, qkv + shape.q_dim(), shape.row(), stream);
-  adapt(index, LoraTarget::v, rows.rows, qkv + shape.q_dim() + shape.kv_dim(), shape.row(), stream);
+  c_.adapt_half_qkv(index, shape, rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
   attend_cached(c_, index, rows, stream);
   add_block(index, {LoraTarget::o, w.o, w.o_bias}, norms.attention_post, rows.rows, stream);
@@ -153,7 +145,7 @@ void HalfPass::hidden(std::size_t layer, const Projection& gate, const Projectio
   }
   const auto project = [&](const Projection& p, float* y) {
     multiply(p.w, p.bias, y, ffn, rows, false, stream);
-    adapt(layer, p.target, rows, y, ffn, stream);
+    c_.adapt_half(layer, p.target, rows, y, ffn, stream);
   };
   float* const plain = c_.scratch.up.as<float>();
   project(up, plain);

@@ -35,9 +35,6 @@ class HalfPass {
   // A layer's queries, keys and values, side by side in scratch.qkv, for the rows in half.
   void project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32_t rows,
                cudaStream_t stream) const;
-  // What adapters add to a product of the rows in half.
-  void adapt(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
-             std::uint32_t y_stride, cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in

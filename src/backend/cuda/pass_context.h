@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "backend/cuda/adapters.h"
 #include "backend/cuda/buffers.h"
 #include "backend/cuda/device_weights.h"
@@ -43,6 +46,20 @@ struct PassContext {
   void adapt(std::size_t layer, LoraTarget target, const AdapterInput& x, std::uint32_t rows,
              float* y, std::uint32_t y_stride, cudaStream_t stream) const {
     adapters.apply(layer, target, x, rows, nullptr, y, y_stride, stream);
+  }
+  // The same for the rows in half; and for all three products in scratch.qkv.
+  void adapt_half(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
+                  std::uint32_t y_stride, cudaStream_t stream) const {
+    adapt(layer, target, {nullptr, half->rows()}, rows, y, y_stride, stream);
+  }
+  void adapt_half_qkv(std::size_t layer, const AttentionShape& shape, std::uint32_t rows,
+                      cudaStream_t stream) const {
+    float* const q = scratch.qkv.as<float>();
+    float* const k = q + shape.q_dim();
+    float* const v = k + shape.kv_dim();
+    adapt_half(layer, LoraTarget::q, rows, q, shape.row(), stream);
+    adapt_half(layer, LoraTarget::k, rows, k, shape.row(), stream);
+    adapt_half(layer, LoraTarget::v, rows, v, shape.row(), stream);
   }
   // What they add to the logits of `rows` rows, made from scratch.normed; then scales and caps
   // those where the decoder says so.

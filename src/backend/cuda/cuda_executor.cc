@@ -261,7 +261,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     for (const AdapterSet* adapters :
          {static_cast<const AdapterSet*>(nullptr), &std::as_const(all)}) {
       if (adapters != nullptr && adapters->uses.empty()) break;
-      for (const std::uint32_t rows : {1U, std::min(8U, most), most}) {
+      for (const std::uint32_t wanted : {1U, 8U, 32U, 64U, most}) {
+        const std::uint32_t rows = std::min(wanted, most);
         const std::vector<TokenId> tokens(rows);
         const SequenceSlice slice{rows, 0, pages, adapters};
         const std::uint32_t last = rows - 1;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <span>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/parse_json.h"
 #include "chat/chat_template.h"
 #include "cli/input.h"
@@ -77,10 +78,10 @@ void ConversationSession::restart(const std::string& system) {
 }
 
 void ConversationSession::save(const std::string& path) const {
-  std::ofstream file(path, std::ios::binary);
-  file << dump(messages_, 2) << "\n";
-  file.close();
-  if (!file) throw Error(ErrorCode::io, fmt::format("cannot write {}", path));
+  OutputFile file(path);
+  const std::string text = dump(messages_, 2) + "\n";
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 void ConversationSession::load(const std::string& path) {

@@ -101,8 +101,9 @@ void collect(const ImatrixArguments& arguments) {
                 {"matrices", collector.matrix().size()}});
     return;
   }
-  write_output(fmt::format("{}: {} matrices, from {} tokens in {} windows\n", arguments.out,
-                           collector.matrix().size(), tokens.size(), windows.size()));
+  write_output(fmt::format("{}: {} matrices, from {} tokens in {} window{}\n", arguments.out,
+                           collector.matrix().size(), tokens.size(), windows.size(),
+                           windows.size() == 1 ? "" : "s"));
 }
 
 }  // namespace

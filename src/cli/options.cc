@@ -9,6 +9,7 @@
 
 #include "arch/shape.h"
 #include "backend/executor.h"
+#include "cli/number_checks.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
 #include "hub/resolve_model.h"
@@ -112,13 +113,16 @@ void ModelArguments::add_running_options(CLI::App& command) {
   command
       .add_option("--context", context,
                   "Most tokens of a sequence; by default the model's, at most 8192")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->group(group);
   add_repeatable(command, "--lora", lora,
                  "PATH[:SCALE], a LoRA adapter (GGUF) and how strongly it applies, 1 as it was "
                  "trained; repeatable")
       ->group(group);
-  command.add_option("--seed", seed, "Seed of the sampler")->capture_default_str()->group(group);
+  command.add_option("--seed", seed, "Seed of the sampler")
+      ->transform(whole_number())
+      ->capture_default_str()
+      ->group(group);
 }
 
 void ModelArguments::add_speculation(CLI::App& command) {
@@ -188,11 +192,11 @@ void SamplingArguments::add_to(CLI::App& command) {
   const std::string group = "Sampling";
   SamplingOptions& sampling = options.sampling;
   command.add_option("--temperature", sampling.temperature, "0 is greedy")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str()
       ->group(group);
   command.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str()
       ->group(group);
   command.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens that add up to p")
@@ -207,7 +211,7 @@ void SamplingArguments::add_to(CLI::App& command) {
   command
       .add_option("--repeat-penalty", sampling.repeat_penalty,
                   "Divides a repeated token's positive logit, multiplies a negative; 1 is off")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->group(group);
   command

@@ -11,6 +11,7 @@
 #include "cli/bare_model.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/number_checks.h"
 #include "cli/output.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
@@ -180,9 +181,9 @@ void add_verify_command(CLI::App& program) {
   command
       ->add_option("--max-error", arguments->max_error,
                    "Bound of a logit's error, as a fraction of the largest logit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_option("--max-kl", arguments->max_kl, "Bound of the mean KL divergence, in nats")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_flag("--json", arguments->json, R"(Print {"verdict":"pass"|"fail",...})");
   command->footer(
       "Without a text a built-in one is used. The bounds are those of docs/numerics.md: with "

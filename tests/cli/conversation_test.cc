@@ -1,4 +1,7 @@
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "program_test.h"
 
@@ -58,6 +61,22 @@ TEST_F(ConversationProgram, SavesAndLoads) {
   EXPECT_EQ(saved[0]["content"], "be kind");
   EXPECT_EQ(saved[1]["content"], "hello");
   EXPECT_EQ(saved[2]["role"], "assistant");
+}
+
+TEST_F(ConversationProgram, SavesAWholeFileOrNone) {
+  const std::string path = folder_ / "saved.json";
+  std::ofstream(path) << "an old conversation";
+  // The new one is written beside it, where a folder stands in the way.
+  std::filesystem::create_directory(path + ".part");
+  const ProgramRun refused = chat("hello\n/save " + path + "\nmore\n/stats\n");
+  EXPECT_THAT(refused.err, HasSubstr("can't write '" + path));
+  EXPECT_THAT(refused.out, HasSubstr("2 turns"));
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "an old conversation");
+  std::filesystem::remove(path + ".part");
+  chat("hello\n/save " + path + "\n");
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(path)).size(), 2U);
+  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
 }
 
 TEST_F(ConversationProgram, TakesInputOfSeveralLines) {

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <utility>
 
 #include "program_test.h"
 
@@ -35,6 +36,33 @@ TEST_F(Usage, NamesWhatIsWrongWithTheCommandLine) {
   expect_refusal(run_program({"info", model_, "--context", "-5"}), 2, {"--context"});
   expect_refusal(run_program({"serve", model_, "--api-key", ""}), 2, {"--api-key", "empty"});
   expect_refusal(run_program({"serve", model_, "--host", ""}), 2, {"--host", "empty"});
+}
+
+TEST_F(Usage, RefusesNumbersByNameInFewWords) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> wrong = {
+      {"--temperature", {"inf", "nan", "-1", "1x"}},
+      {"--repeat-penalty", {"0", "inf"}},
+      {"--context", {"0", "-5"}},
+      {"--seed", {"18446744073709551616", "-1", "1.5", "0x10"}},
+  };
+  for (const auto& [option, values] : wrong) {
+    for (const std::string& value : values) {
+      const ProgramRun run = run_program({"generate", model_, "--prompt", "x", option, value});
+      expect_refusal(run, 2, {option, "'" + value + "'"});
+      EXPECT_LT(run.err.size(), 200U) << run.err;
+    }
+  }
+}
+
+TEST_F(Usage, TakesEverySeedOf64BitsAsADecimalNumber) {
+  const auto text = [&](const std::string& seed) {
+    const ProgramRun run = run_program({"generate", model_, "--prompt", "x", "--max-tokens", "16",
+                                        "--temperature", "3", "--ignore-eos", "--seed", seed});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_NE(text("18446744073709551615"), text("18446744073709551614"));
+  EXPECT_EQ(text("010"), text("10"));
 }
 
 TEST_F(Usage, RefusesChoicesThatThisBuildLacks) {

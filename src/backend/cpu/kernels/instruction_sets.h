@@ -24,8 +24,7 @@ struct RawProduct {
   std::size_t out_stride;
   Epilogue epilogue;
   // Where given, the product whose outputs the epilogue takes for y, of the same x; then `out` is
-  // written alone. Only where `tokens` exceeds what select.cc gives for the instruction
-  // set.
+  // written alone. Only where `tokens` exceeds what select.cc gives for the instruction set.
   const RawProduct* gate;
 };
 

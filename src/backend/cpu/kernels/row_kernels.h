@@ -1,6 +1,7 @@
 #pragma once
 
-// The row kernel of each quantised type, of the formats that an instruction set's headers define.
+// The row kernels of the types whose blocks hold 32 weights, of the formats that an instruction
+// set's headers define.
 
 #include "backend/cpu/kernels/row_product.h"
 
@@ -10,8 +11,7 @@ namespace {
 using RowMultiply = bool (*)(const RawProduct& product, std::uint32_t row_begin,
                              std::uint32_t row_end, const Scratch& scratch);
 
-// The formats whose blocks hold 32 weights, by name, for up to kMost rows of activations. Null for
-// others.
+// `Formats` has them by name. For up to kMost rows of activations; null for other types.
 template <class Formats, std::uint32_t kMost>
 RowMultiply blocks32_row_kernel(ElementType type) {
   switch (type) {
@@ -29,27 +29,6 @@ RowMultiply blocks32_row_kernel(ElementType type) {
       return multiply_by_rows<typename Formats::Iq4Nl, kMost>;
     case ElementType::mxfp4:
       return multiply_by_rows<typename Formats::Mxfp4, kMost>;
-    default:
-      return nullptr;
-  }
-}
-
-// Those whose blocks hold 256.
-template <class Formats, std::uint32_t kMost>
-RowMultiply k_row_kernel(ElementType type) {
-  switch (type) {
-    case ElementType::q2_k:
-      return multiply_by_rows<typename Formats::Q2K, kMost>;
-    case ElementType::q3_k:
-      return multiply_by_rows<typename Formats::Q3K, kMost>;
-    case ElementType::q4_k:
-      return multiply_by_rows<typename Formats::Q4K, kMost>;
-    case ElementType::q5_k:
-      return multiply_by_rows<typename Formats::Q5K, kMost>;
-    case ElementType::q6_k:
-      return multiply_by_rows<typename Formats::Q6K, kMost>;
-    case ElementType::iq4_xs:
-      return multiply_by_rows<typename Formats::Iq4Xs, kMost>;
     default:
       return nullptr;
   }

@@ -17,19 +17,27 @@ struct Avx2RowFormats {
   using Q8_0 = Q8_0Row;
   using Iq4Nl = Iq4NlRow;
   using Mxfp4 = Mxfp4Row;
-  using Q2K = Q2KRow;
-  using Q3K = Q3KRow;
-  using Q4K = Q4KRow;
-  using Q5K = Q5KRow;
-  using Q6K = Q6KRow;
-  using Iq4Xs = Iq4XsRow;
 };
 
 // Null where there is none.
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
   if (format != ActivationFormat::q8) return nullptr;
-  const RowMultiply blocks32 = blocks32_row_kernel<Avx2RowFormats, kRowTokens>(type);
-  return blocks32 != nullptr ? blocks32 : k_row_kernel<Avx2RowFormats, kRowTokens>(type);
+  switch (type) {
+    case ElementType::q2_k:
+      return multiply_by_rows<Q2KRow, kRowTokens>;
+    case ElementType::q3_k:
+      return multiply_by_rows<Q3KRow, kRowTokens>;
+    case ElementType::q4_k:
+      return multiply_by_rows<Q4KRow, kRowTokens>;
+    case ElementType::q5_k:
+      return multiply_by_rows<Q5KRow, kRowTokens>;
+    case ElementType::q6_k:
+      return multiply_by_rows<Q6KRow, kRowTokens>;
+    case ElementType::iq4_xs:
+      return multiply_by_rows<Iq4XsRow, kRowTokens>;
+    default:
+      return blocks32_row_kernel<Avx2RowFormats, kRowTokens>(type);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels of AVX-512 with VNNI and BF16. All but its three functions has internal linkage, and
+// The kernels of AVX-512 with VNNI and BF16. All but its three functions have internal linkage, and
 // nothing here instantiates a template of the standard library, so that no code of this instruction
 // set can stand in for another translation unit's.
 #include "backend/cpu/kernels/avx512/direct_kernels.h"

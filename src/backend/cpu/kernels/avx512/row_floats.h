@@ -56,24 +56,10 @@ inline __m512i load_steps(const std::uint8_t* p, __mmask32 words) {
 template <FloatWeights kWeights, bool kWhole>
 inline void load_float_square(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
                               __m512i out[16]) {
-  __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    __m512i in[4];
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r) {
-      in[r] = load_steps<kWeights, kWhole>(rows[4 * i + r] + offset, words);
-    }
-    transpose_within_quarters(in, columns[i]);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
-    __m512i column[4];
-    transpose_quarters(in, column);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
-  }
+  const auto row = [&](int r) __attribute__((always_inline)) {
+    return load_steps<kWeights, kWhole>(rows[r] + offset, words);
+  };
+  transpose_square(row, out);
 }
 
 template <FloatWeights kWeights, int kTokens>

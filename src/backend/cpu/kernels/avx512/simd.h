@@ -147,22 +147,13 @@ struct Avx512 {
   }
   // A square of floats: lane l of out[i] is rows[l][i].
   [[gnu::always_inline]] static void transpose(const float* rows, F out[16]) {
-    I columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      I in[4];
-#pragma GCC unroll 4
-      for (int r = 0; r < 4; ++r) in[r] = _mm512_load_si512(rows + 16 * (4 * i + r));
-      transpose_within_quarters(in, columns[i]);
-    }
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) {
-      const I in[4] = {columns[0][c], columns[1][c], columns[2][c], columns[3][c]};
-      I column[4];
-      transpose_quarters(in, column);
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) out[4 * j + c] = as_float(column[j]);
-    }
+    I columns[16];
+    const auto row = [&](int r) __attribute__((always_inline)) {
+      return _mm512_load_si512(rows + 16 * r);
+    };
+    transpose_square(row, columns);
+#pragma GCC unroll 16
+    for (int c = 0; c < 16; ++c) out[c] = as_float(columns[c]);
   }
   // `into`, but with lanes lane[l] of `from` in its lanes l from `first` on, `count` of them.
   static F select_lanes(F into, F from, const std::int32_t* lane, int first, int count) {

@@ -85,20 +85,15 @@ inline __m512i halves_to_bf16(__m512i halves) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
-// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns; f16 become
-// bfloat16 if wanted. `words` masks the 16-bit words that are read; the others are zero.
-template <bool kFromHalves>
-inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
-                           __m512i out[16]) {
+// A square of 32-bit words: lane l of out[c] is word c of the vector row(l).
+template <class Row>
+[[gnu::always_inline]] inline void transpose_square(const Row& row, __m512i out[16]) {
   __m512i columns[4][4];  // [i][c]: quarter j holds column 4j + c of rows 4i to 4i + 3
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     __m512i in[4];
 #pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r) {
-      in[r] = _mm512_maskz_loadu_epi16(words, rows[4 * i + r] + offset);
-      if constexpr (kFromHalves) in[r] = halves_to_bf16(in[r]);
-    }
+    for (int r = 0; r < 4; ++r) in[r] = row(4 * i + r);
     transpose_within_quarters(in, columns[i]);
   }
 #pragma GCC unroll 4
@@ -109,6 +104,18 @@ inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, 
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
   }
+}
+
+// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns; f16 become
+// bfloat16 if wanted. `words` masks the 16-bit words that are read; the others are zero.
+template <bool kFromHalves>
+inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
+                           __m512i out[16]) {
+  const auto row = [&](int r) __attribute__((always_inline)) {
+    const __m512i read = _mm512_maskz_loadu_epi16(words, rows[r] + offset);
+    return kFromHalves ? halves_to_bf16(read) : read;
+  };
+  transpose_square(row, out);
 }
 
 // The 16-bit words that hold byte `kAt` of four consecutive blocks of 16 rows: out[g] has them of

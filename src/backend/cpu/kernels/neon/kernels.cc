@@ -1,4 +1,4 @@
-// The kernels of NEON with the dot product instructions. All but its three functions has internal
+// The kernels of NEON with the dot product instructions. All but its three functions have internal
 // linkage, and nothing here instantiates a template of the standard library, so that no code of
 // this instruction set can stand in for another translation unit's.
 #include "backend/cpu/kernels/instruction_sets.h"

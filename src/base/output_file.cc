@@ -22,9 +22,9 @@ namespace {
 
 }  // namespace
 
-OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
-  std::error_code ignored;
-  const std::filesystem::file_status there = std::filesystem::status(path_, ignored);
+OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)), place_(path_) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::status(path_, error);
   if (std::filesystem::is_directory(there)) {
     throw Error(ErrorCode::io,
                 fmt::format("can't write '{}': it is a directory; give the path of a file",
@@ -36,7 +36,9 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
                 fmt::format("can't write '{}': it is not a regular file; give another path",
                             path_.string()));
   }
-  std::filesystem::path part = path_;
+  if (std::filesystem::exists(there)) place_ = std::filesystem::canonical(path_, error);
+  if (place_.empty()) fail(path_, "write", error.value());
+  std::filesystem::path part = place_;
   part += ".part";
   lock_ = Descriptor(open_locked(part));
   if (lock_.get() < 0 && errno == EWOULDBLOCK) {
@@ -56,6 +58,7 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
+      place_(std::move(other.place_)),
       part_(std::exchange(other.part_, {})),
       lock_(std::move(other.lock_)),
       file_(std::move(other.file_)),
@@ -84,7 +87,7 @@ void OutputFile::close() {
 
 void OutputFile::commit() {
   close();
-  if (std::rename(part_.c_str(), path_.c_str()) != 0) fail(path_, "write", errno);
+  if (std::rename(part_.c_str(), place_.c_str()) != 0) fail(path_, "write", errno);
   part_.clear();
   lock_ = Descriptor();
 }

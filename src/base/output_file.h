@@ -12,9 +12,10 @@
 namespace edgerunner {
 
 // A file that appears complete or not at all: it is written to PATH.part beside its place and takes
-// its name at commit(). Destroyed without that, it leaves nothing behind. Every function throws
-// Error(io) that names the path where the system refuses, and the first where something else than a
-// file stands there, which would be replaced, or somebody else is writing the same file.
+// its name at commit(). Where PATH is a link to something, its end is meant, and the link stays.
+// Destroyed without commit(), it leaves nothing behind. Every function throws Error(io) that names
+// the path where the system refuses, and the first where something else than a file stands there,
+// which would be replaced, or somebody else is writing the same file.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
@@ -38,8 +39,9 @@ class OutputFile {
   };
 
   std::filesystem::path path_;
-  std::filesystem::path part_;  // empty once there is nothing to remove
-  Descriptor lock_;             // of the part, until it has its name
+  std::filesystem::path place_;  // where the links end
+  std::filesystem::path part_;   // empty once there is nothing to remove
+  Descriptor lock_;              // of the part, until it has its name
   std::unique_ptr<std::FILE, Closer> file_;
   std::uint64_t written_ = 0;
 };

@@ -67,6 +67,19 @@ TEST_F(OutputFiles, WriteOverWhatAKilledRunLeft) {
   EXPECT_EQ(read(path_), "new");
 }
 
+TEST_F(OutputFiles, StandWhereALinkEnds) {
+  const std::filesystem::path link = folder_.path() / "link";
+  std::ofstream(path_) << "before";
+  std::filesystem::create_symlink("file", link);
+  OutputFile file(link);
+  write(file, "after");
+  test::expect_error(ErrorCode::io, "is being written", [&] { OutputFile{path_}; });
+  file.commit();
+  EXPECT_EQ(read(path_), "after");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 2);
+}
+
 TEST_F(OutputFiles, TakeTheNameOfNothingButAFile) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   test::expect_error(ErrorCode::io, "not a regular file", [&] { OutputFile{path_}; });

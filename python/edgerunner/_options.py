@@ -66,7 +66,10 @@ def to_core(options: GenerateOptions) -> _core.GenerateOptions:
     for name, given in options.items():
         if name not in GenerateOptions.__annotations__:
             raise TypeError(f"unexpected option {name!r}; see edgerunner.GenerateOptions")
-        setattr(result, name, _convert(name, given))
+        try:
+            setattr(result, name, _convert(name, given))
+        except TypeError:
+            raise TypeError(f"{name}: {given!r} is of the wrong type, or out of its range") from None
     return result
 
 

@@ -109,8 +109,11 @@ def test_writes_what_a_schema_or_a_grammar_allows(tiny: edgerunner.Model) -> Non
 def test_refuses_wrong_options(tiny: edgerunner.Model) -> None:
     with pytest.raises(TypeError, match="temprature"):
         tiny.generate("the", temprature=1)  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="max_tokens: 'many'"):
         tiny.generate("the", max_tokens="many")  # type: ignore[arg-type]
+    for seed in (-1, 2**64):
+        with pytest.raises(TypeError, match=f"seed: {seed}"):
+            tiny.generate("the", seed=seed)
     with pytest.raises(edgerunner.Error, match="top_p") as caught:
         tiny.generate("the", top_p=2)
     assert caught.value.code == "invalid_argument"

@@ -1,27 +1,39 @@
 #!/usr/bin/env python3
 """Tiny random models that transformers saves, converted, against its own logits in float64.
 
-    check_transformers.py PROGRAM TEXT [NAME...]     needs transformers 5 and torch; run by hand
+    check_transformers.py PROGRAM TEXT [--shape N] [NAME...]     needs transformers 5 and torch; run by hand
 
 TEXT trains a small byte-level tokenizer. Prints for each model, saved in F32 as one file and in BF16 as
-several, whether the ids of a text are the same, and the largest error of a logit of `reference` as a
-fraction of the largest logit.
+several, whether the ids of a text are the same, and the largest error of a logit of `reference` and of
+`cpu` in both precisions as a fraction of the largest logit.
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import tokenizers as tk
 import torch
 import transformers as tf
 
+tf.utils.logging.disable_progress_bar()
+
 VOCAB = 512
 COMMON = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
               eos_token_id=0, bos_token_id=0, pad_token_id=0)
+# Other heads, groups, widths and depths; the widths of 2 take no block of a kernel whole.
+SHAPES = [
+    dict(),
+    dict(hidden_size=96, intermediate_size=160, num_hidden_layers=2, num_attention_heads=6,
+         num_key_value_heads=2),
+    dict(hidden_size=168, intermediate_size=200, num_hidden_layers=4, num_attention_heads=7,
+         num_key_value_heads=1),
+    dict(hidden_size=256, intermediate_size=352, num_hidden_layers=1, num_attention_heads=4,
+         num_key_value_heads=4),
+]
 EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32)
 TEXT = 'The licence says: "free software"; 3 copies.\n  Tab\there \u00e9\u6f22'
 
@@ -32,6 +44,10 @@ def rope(**more):
 
 def with_layers(layers, **more):
     return dict(COMMON, num_hidden_layers=layers, **more)
+
+
+def pairs():
+    return COMMON["hidden_size"] // COMMON["num_attention_heads"] // 2
 
 
 GEMMA = dict(head_dim=32, sliding_window=8, query_pre_attn_scalar=32)
@@ -55,8 +71,8 @@ CONFIGS = {
     "phi3": lambda: tf.Phi3Config(**COMMON),
     "phi3longrope": lambda: tf.Phi3Config(
         **COMMON, original_max_position_embeddings=128,
-        rope_parameters=rope(rope_type="longrope", long_factor=[1.0 + i for i in range(8)],
-                             short_factor=[1.0 + 0.1 * i for i in range(8)])),
+        rope_parameters=rope(rope_type="longrope", long_factor=[1.0 + i for i in range(pairs())],
+                             short_factor=[1.0 + 0.1 * i for i in range(pairs())])),
     "olmo2": lambda: tf.Olmo2Config(**COMMON),
     "gemma2": lambda: tf.Gemma2Config(**with_layers(4, **GEMMA)),
     "gemma3": lambda: tf.Gemma3TextConfig(**with_layers(7, **GEMMA)),
@@ -78,7 +94,8 @@ def make_tokenizer(text):
 
 def new_model(config):
     config._experts_implementation = "eager"  # the others have no float64
-    model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager",
+                                                dtype=torch.float32)
     model.config._experts_implementation = "eager"
     return model
 
@@ -100,25 +117,35 @@ def check(program, name, dtype, tokenizer, folder):
     run(program, "convert", folder, out, "--json")
     ids = tokenizer(TEXT)["input_ids"]
     same = run(program, "tokenize", out, "--text", TEXT, "--json")["ids"] == ids
-    exact = new_model(config).double().eval()  # its RoPE was never rounded to bf16
+    exact = new_model(config).double().eval()  # nothing computed was rounded to bf16
     exact.load_state_dict(model.double().state_dict())
     with torch.no_grad():
         wanted = exact(torch.tensor([ids])).logits[0].double()
-    got = torch.tensor(run(program, "logits", out, "--ids", ",".join(map(str, ids)), "--positions",
-                           "all", "--backend", "reference", "--json")["logits"],
-                       dtype=torch.float64)
-    error = ((got - wanted).abs().max() / wanted.abs().max()).item()
-    print(f"{name:12} {dtype}: ids {'the same' if same else 'DIFFER'}, error {error:.2e}", flush=True)
+
+    def error(*how):
+        got = torch.tensor(run(program, "logits", out, "--ids", ",".join(map(str, ids)),
+                               "--positions", "all", "--json", *how)["logits"], dtype=torch.float64)
+        return ((got - wanted).abs().max() / wanted.abs().max()).item()
+
+    print(f"{name:12} {dtype}: ids {'the same' if same else 'DIFFER'}, "
+          f"reference {error('--backend', 'reference'):.2e}, "
+          f"exact {error('--precision', 'exact', '--kv', 'f32'):.2e}, fast {error():.2e}", flush=True)
 
 
 def main():
-    program, text, *names = sys.argv[1:]
-    torch.manual_seed(1)
-    tokenizer = make_tokenizer(pathlib.Path(text).read_text())
-    for name in names or CONFIGS:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("text", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", default=list(CONFIGS))
+    parser.add_argument("--shape", type=int, default=0, choices=range(len(SHAPES)))
+    arguments = parser.parse_args()
+    COMMON.update(SHAPES[arguments.shape])
+    torch.manual_seed(1 + arguments.shape)
+    tokenizer = make_tokenizer(arguments.text.read_text())
+    for name in arguments.names:
         for dtype in (torch.float32, torch.bfloat16):
             with tempfile.TemporaryDirectory() as folder:
-                check(program, name, dtype, tokenizer, f"{folder}/model")
+                check(arguments.program, name, dtype, tokenizer, f"{folder}/model")
 
 
 if __name__ == "__main__":

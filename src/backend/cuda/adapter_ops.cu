@@ -36,8 +36,10 @@ __global__ void down_kernel(DeviceLowRank update, AdaptedRows rows, AdapterInput
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (scale[r] == 0) continue;
-      const std::size_t at = static_cast<std::size_t>(first + r) * update.cols + i;
-      sum[r] = fmaf(weight, kHalf ? __half2float(x.half.x[at]) : x.x[at], sum[r]);
+      const std::size_t row = static_cast<std::size_t>(first + r) * update.cols;
+      const float value =
+          kHalf ? __half2float(x.half.x[row + column_place(x.half.order, i)]) : x.x[row + i];
+      sum[r] = fmaf(weight, value, sum[r]);
     }
   }
 #pragma unroll

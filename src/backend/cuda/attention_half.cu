@@ -186,11 +186,11 @@ __global__ void __launch_bounds__(kThreads)
     total[r] += __shfl_xor_sync(0xFFFFFFFFU, total[r], 2);
     if (!valid[r]) continue;
     const float scale = 1.0F / total[r];
-    __half* const to = to_rows.x + static_cast<std::size_t>(tile.first + row[r]) * shape.q_dim() +
-                       head[r] * kDim + 2 * (lane & 3);
+    __half* const to = to_rows.x + static_cast<std::size_t>(tile.first + row[r]) * shape.q_dim();
+    const std::uint32_t first = head[r] * kDim + 2 * (lane & 3);
 #pragma unroll
     for (int d = 0; d < kDim / 8; ++d) {
-      *reinterpret_cast<std::uint32_t*>(to + 8 * d) =
+      *reinterpret_cast<std::uint32_t*>(to + column_place(to_rows.order, first + 8 * d)) =
           pack_half2(sum[d][2 * r] * scale, sum[d][2 * r + 1] * scale);
     }
     if (head[r] == 0 && (lane & 3) == 0) to_rows.scale[tile.first + row[r]] = 1.0F;

@@ -31,11 +31,11 @@ void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& r
   const float* const qkv = c.scratch.qkv.as<float>();
   if (tensor_attention_supports(shape, c.kv)) {
     launch_attention_half(shape, rows, c.upload.tiles(), c.upload.tile_count(), qkv, cache,
-                          c.half->rows(), stream);
+                          c.half_rows(), stream);
   } else {
     float* const attended = c.scratch.attended.as<float>();
     launch_attention_f32(shape, rows, qkv, cache, attended, stream);
-    launch_to_half(attended, rows.rows, shape.q_dim(), c.half->rows(), stream);
+    launch_to_half(attended, rows.rows, shape.q_dim(), c.half_rows(), stream);
   }
   c.timer.lap(Operation::attention, stream);
 }

@@ -163,7 +163,7 @@ __device__ inline void write_row(const float (&value)[kGroups][4], float by_norm
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const std::uint32_t at = element<kBlocks>(g, e);
-      if (at < cols) out[at] = __float2half_rn(value[g][e] * by);
+      if (at < cols) out[column_place(to.order, at)] = __float2half_rn(value[g][e] * by);
     }
   }
   if (element<kBlocks>(0, 0) == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);

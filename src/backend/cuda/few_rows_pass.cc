@@ -54,7 +54,9 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
     : c_(context),
       blocks_(few_rows_blocks(device.multiprocessors)),
       most_rows_(std::min(rows_of(options), most_few_rows(device.major))),
-      parts_(bytes(context.spec, options)) {}
+      parts_(bytes(context.spec, options)) {
+  c_.order = ColumnOrder::operand;
+}
 
 void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
   to_half(c_.weights.norms().front().attention, rows.rows, stream);
@@ -66,12 +68,12 @@ void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
 }
 
 void FewRowsPass::to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const {
-  launch_norm_to_half(norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
+  launch_norm_to_half(norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, c_.half_rows(), stream);
 }
 
 PartialProduct FewRowsPass::multiply(const StackedMatrices& w, std::uint32_t outputs,
                                      std::uint32_t rows, cudaStream_t stream) const {
-  return launch_matmul_rows(w, c_.half->rows(), rows, outputs, blocks_, parts_.as<float>(), stream);
+  return launch_matmul_rows(w, c_.half_rows(), rows, outputs, blocks_, parts_.as<float>(), stream);
 }
 
 PartialProduct FewRowsPass::multiply(const DeviceMatrix& w, std::uint32_t rows,
@@ -117,7 +119,7 @@ void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Nor
   const bool fused = next != nullptr && next->weight != nullptr && next->bias == nullptr;
   launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), fused ? next->weight : nullptr,
-                      c_.spec.norm_epsilon, c_.half->rows(), stream);
+                      c_.spec.norm_epsilon, c_.half_rows(), stream);
   if (next != nullptr && !fused) to_half(*next, rows, stream);
 }
 
@@ -161,7 +163,7 @@ void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream
 void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projection& up,
                          std::uint32_t rows, cudaStream_t stream) const {
   const std::uint32_t ffn = up.matrix->rows;
-  const HalfRows half = c_.half->rows();
+  const HalfRows half = c_.half_rows();
   if (gate.matrix->rows > 0 && stackable(*gate.matrix, *up.matrix) &&
       !c_.adapters.change(layer, {gate.target, up.target})) {
     const StackedMatrices both = {{*gate.matrix, *up.matrix}, 2, 2 * ffn, 0};
@@ -186,24 +188,24 @@ void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projec
 
 void FewRowsPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceMixture& w = c_.weights.mixtures()[index];
-  const auto take_normed = [&] {
-    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
+  const auto take_normed = [&](const HalfRows& to) {
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, to, stream);
   };
   c_.norm(c_.weights.norms()[index].feed_forward, rows, nullptr, stream);
-  take_normed();
   if (w.shared_up.rows > 0) {
+    take_normed(c_.half_rows());
     hidden(index, {LoraTarget::gate, &w.shared_gate, nullptr},
            {LoraTarget::up, &w.shared_up, nullptr}, rows, stream);
     const Projection down{LoraTarget::down, &w.shared_down, nullptr};
     project({&down, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
-    take_normed();
   }
+  take_normed(c_.half->rows());  // experts take columns as they come
   mix_half(c_, index, rows, stream);
 }
 
 void FewRowsPass::head(std::uint32_t wanted, cudaStream_t stream) const {
   c_.norm(c_.weights.final_norm(), wanted, c_.upload.logit_rows(), stream);
-  launch_to_half(c_.scratch.normed.as<float>(), wanted, c_.spec.dim, c_.half->rows(), stream);
+  launch_to_half(c_.scratch.normed.as<float>(), wanted, c_.spec.dim, c_.half_rows(), stream);
   const DeviceMatrix& w = c_.weights.head();
   for (std::uint32_t first = 0; first < w.rows; first += kMostOutputs) {
     const std::uint32_t outputs = std::min(kMostOutputs, w.rows - first);

@@ -6,12 +6,13 @@
 
 #include "backend/cuda/few_rows.h"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/tensor_map.h"
 #include "backend/cuda/unpack.cuh"
 
 // What products of a few rows work on: units of kTileOutputs outputs by kUnitCols columns, and how
 // a lane makes the tensor cores' operands from one in shared memory. It reads what it needs as
-// neighbouring bytes: inside a product the order of the columns is free, so it is the weights' own,
-// and the activations follow it.
+// neighbouring bytes: inside a product the order of the columns is free, so the activations stand
+// in ColumnOrder::operand, in which the first pairs of the lanes' columns follow each other.
 
 namespace edgerunner::cuda {
 
@@ -29,38 +30,54 @@ __device__ inline void widen(std::uint32_t codes, __half2 bias, __half2& low, __
 }
 
 // What a type's unit looks like in shared memory, and how a lane makes its sixteen weights of a row
-// from it: eight neighbouring ones at column first(c), and eight at second(c), of the 64 columns
-// of its group; c is lane & 3. A row's codes come in planes of so many pieces of 16 bytes that lie
-// together; code_offset(): where a plane's codes of the unit begin in a segment of n blocks, the
-// unit at column `at` of it.
+// from it: eight neighbouring ones from column 8 * c of each half of a group of 64, c = lane & 3.
+// A row's codes come in planes of so many pieces of 16 bytes, which stand as swizzled_place() says;
+// code_offset(): where a plane's codes of the unit begin in a segment of n blocks, the unit at
+// column `at` of it.
 template <ElementType T>
 struct UnitOf;
 
+// A unit's planes after each other, then its headers, a row's beside each other.
+template <ElementType T>
+struct UnitPlaces {
+  static constexpr int plane(int p) {
+    int at = 0;
+    for (int i = 0; i < p; ++i) at += kTile * UnitOf<T>::pieces(i) * 16;
+    return at;
+  }
+  static constexpr int kHeaders = plane(UnitOf<T>::kPlanes);
+  static constexpr int kBytes = kHeaders + kTile * UnitOf<T>::kHeaderBytes;
+};
+
+// Eight bytes of a row of a plane.
+template <int kPieces>
+__device__ inline uint2 eight_codes(const std::uint8_t* plane, int row, int at) {
+  const std::uint32_t place = swizzled_place<kPieces>(row, at / 16) + at % 16;
+  return *reinterpret_cast<const uint2*>(plane + place);
+}
+
 template <>
 struct UnitOf<ElementType::q8_0> {
-  static constexpr int kCodeBytes = 128;  // of a row
   static constexpr int kHeaderBytes = 8;
   static constexpr int kPlanes = 1;
   static constexpr int pieces(int) { return 8; }
-  __device__ static std::uint32_t place(int row, int piece) {
-    return static_cast<std::uint32_t>(row * 128 + ((piece ^ ((row & 1) << 2)) << 4));
-  }
+  __device__ static int row_of(int r) { return (r & 3) << 1 | r >> 2; }
   __device__ static int code_offset(int, int, int at) { return at; }
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
                                 bool used) {
     copy_8(to, seg + 32 * n + at / 16, used);
   }
-  __device__ static int first(int c) { return 16 * c; }
-  __device__ static int second(int c) { return 16 * c + 8; }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int, std::uint32_t (&out)[8]) {
-    const uint4 q = *reinterpret_cast<const uint4*>(codes + place(row, 4 * group + c));
-    const __half2 scale = __half2half2(
-        *reinterpret_cast<const __half*>(headers + row * kHeaderBytes + 4 * group + 2 * (c >> 1)));
+    const uint2 first = eight_codes<8>(codes, row, 64 * group + 8 * c);
+    const uint2 second = eight_codes<8>(codes, row, 64 * group + 32 + 8 * c);
+    const __half2 scales =
+        *reinterpret_cast<const __half2*>(headers + row * kHeaderBytes + 4 * group);
     const __half2 bias = __float2half2_rn(1024.0F + 128.0F);
-    const std::uint32_t words[4] = {q.x, q.y, q.z, q.w};
+    const std::uint32_t words[4] = {first.x, first.y, second.x, second.y};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
+      const __half2 scale = i < 2 ? __low2half2(scales) : __high2half2(scales);
       __half2 low;
       __half2 high;
       widen(words[i] ^ 0x80808080U, bias, low, high);
@@ -70,43 +87,33 @@ struct UnitOf<ElementType::q8_0> {
   }
 };
 
-// scale * code + offset for the low and the high nibbles of eight bytes.
-__device__ inline void unpack_nibbles(uint2 q, __half2 scale_low, __half2 offset_low,
-                                      __half2 scale_high, __half2 offset_high,
-                                      std::uint32_t (&out)[8]) {
+// scale * code + offset for codes of 4 bits, a byte each; the first two words and the other two
+// have their own scales.
+__device__ inline void scale_nibbles(const std::uint32_t (&words)[4], const __half2 (&scale)[2],
+                                     const __half2 (&offset)[2], std::uint32_t (&out)[8]) {
   const __half2 bias = __float2half2_rn(1024.0F);
-  const std::uint32_t words[4] = {q.x & 0x0F0F0F0FU, q.y & 0x0F0F0F0FU, (q.x >> 4) & 0x0F0F0F0FU,
-                                  (q.y >> 4) & 0x0F0F0F0FU};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     __half2 a;
     __half2 b;
     widen(words[i], bias, a, b);
-    out[2 * i] =
-        as_word(__hfma2(a, i < 2 ? scale_low : scale_high, i < 2 ? offset_low : offset_high));
-    out[2 * i + 1] =
-        as_word(__hfma2(b, i < 2 ? scale_low : scale_high, i < 2 ? offset_low : offset_high));
+    out[2 * i] = as_word(__hfma2(a, scale[i / 2], offset[i / 2]));
+    out[2 * i + 1] = as_word(__hfma2(b, scale[i / 2], offset[i / 2]));
   }
 }
 
-// Codes of 4 bits: 64 bytes a row, pieces permuted so that eight-byte reads of a half-warp miss
-// each other's banks.
+constexpr std::uint32_t kNibbles = 0x0F0F0F0FU;
+
+// Codes of 4 bits: 64 bytes a row.
 struct NibbleUnit {
-  static constexpr int kCodeBytes = 64;
   static constexpr int kPlanes = 1;
   static constexpr int pieces(int) { return 4; }
+  __device__ static int row_of(int r) { return (r & 1) | (r & 2) << 1 | r >> 2 << 1; }
   __device__ static int code_offset(int, int, int at) { return at / 2; }
-  __device__ static std::uint32_t place(int row, int piece) {
-    return static_cast<std::uint32_t>(row * 64 + ((piece ^ (row & 2)) << 4));
-  }
-  // Eight bytes of the group's 32.
-  __device__ static uint2 eight(const std::uint8_t* codes, int row, int group, int at) {
-    return *reinterpret_cast<const uint2*>(codes + place(row, 2 * group + at / 16) + at % 16);
-  }
 };
 
 template <bool kOffset>
-struct Unit4 : NibbleUnit {  // q4_0, q4_1: blocks of 32, so two of them in a group
+struct Unit4 : NibbleUnit {  // q4_0, q4_1: blocks of 32, so a half of a group is a block
   static constexpr int kHeaderBytes = kOffset ? 16 : 8;
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
                                 bool used) {
@@ -116,25 +123,27 @@ struct Unit4 : NibbleUnit {  // q4_0, q4_1: blocks of 32, so two of them in a gr
       copy_8(to, seg + 16 * n + at / 16, used);
     }
   }
-  __device__ static int first(int c) { return 32 * (c >> 1) + 8 * (c & 1); }
-  __device__ static int second(int c) { return first(c) + 16; }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int, std::uint32_t (&out)[8]) {
-    const uint2 q = eight(codes, row, group, 8 * c);
-    const int block = 2 * group + (c >> 1);
-    __half2 scale;
-    __half2 offset;
+    const uint2 first = eight_codes<4>(codes, row, 32 * group + 8 * (c & 1));
+    const uint2 second = eight_codes<4>(codes, row, 32 * group + 16 + 8 * (c & 1));
+    const int shift = 4 * (c >> 1);
+    const std::uint32_t words[4] = {(first.x >> shift) & kNibbles, (first.y >> shift) & kNibbles,
+                                    (second.x >> shift) & kNibbles, (second.y >> shift) & kNibbles};
     if constexpr (kOffset) {
-      const __half2 dm =
-          *reinterpret_cast<const __half2*>(headers + row * kHeaderBytes + 4 * block);
-      scale = __low2half2(dm);
-      offset = __high2half2(dm);
+      const uint2 both =
+          *reinterpret_cast<const uint2*>(headers + row * kHeaderBytes + 8 * group);
+      const __half2 a = as_half2(both.x);
+      const __half2 b = as_half2(both.y);
+      scale_nibbles(words, {__low2half2(a), __low2half2(b)}, {__high2half2(a), __high2half2(b)},
+                    out);
     } else {
-      scale =
-          __half2half2(*reinterpret_cast<const __half*>(headers + row * kHeaderBytes + 2 * block));
-      offset = __hmul2(scale, __float2half2_rn(-8.0F));
+      const __half2 scales =
+          *reinterpret_cast<const __half2*>(headers + row * kHeaderBytes + 4 * group);
+      const __half2 offsets = __hmul2(scales, __float2half2_rn(-8.0F));
+      scale_nibbles(words, {__low2half2(scales), __high2half2(scales)},
+                    {__low2half2(offsets), __high2half2(offsets)}, out);
     }
-    unpack_nibbles(q, scale, offset, scale, offset, out);
   }
 };
 template <>
@@ -150,11 +159,11 @@ struct UnitOf<ElementType::q4_k> : NibbleUnit {
     copy_8(to, seg + 128 * n + at / 128 * 8, used);
     copy_4(to + 8, seg + 144 * n + at / 256 * 4, used);
   }
-  __device__ static int first(int c) { return 8 * c; }
-  __device__ static int second(int c) { return 32 + 8 * c; }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int, std::uint32_t (&out)[8]) {
-    const uint2 q = eight(codes, row, group, 8 * c);
+    const uint2 q = eight_codes<4>(codes, row, 32 * group + 8 * c);
+    const std::uint32_t words[4] = {q.x & kNibbles, q.y & kNibbles, (q.x >> 4) & kNibbles,
+                                    (q.y >> 4) & kNibbles};
     const uint4 h = *reinterpret_cast<const uint4*>(headers + row * kHeaderBytes);
     // The group's two sub-blocks have neighbouring bytes of scales and minima.
     const std::uint32_t scale = h.x >> (16 * group);
@@ -163,21 +172,17 @@ struct UnitOf<ElementType::q4_k> : NibbleUnit {
     const auto scaled_by = [](float by, std::uint32_t x) {
       return __float2half2_rn(by * static_cast<float>(x & 0xFFU));
     };
-    unpack_nibbles(q, scaled_by(dm.x, scale), scaled_by(-dm.y, minimum),
-                   scaled_by(dm.x, scale >> 8), scaled_by(-dm.y, minimum >> 8), out);
+    scale_nibbles(words, {scaled_by(dm.x, scale), scaled_by(dm.x, scale >> 8)},
+                  {scaled_by(-dm.y, minimum), scaled_by(-dm.y, minimum >> 8)}, out);
   }
 };
 
 template <>
 struct UnitOf<ElementType::q6_k> {
-  static constexpr int kCodeBytes = 96;  // 64 of low nibbles, 32 of high pairs
   static constexpr int kHeaderBytes = 16;
-  static constexpr int kPlanes = 2;
+  static constexpr int kPlanes = 2;  // 64 bytes of low nibbles, 32 of high pairs
   static constexpr int pieces(int plane) { return plane == 0 ? 4 : 2; }
-  __device__ static std::uint32_t place(int row, int piece) {
-    return static_cast<std::uint32_t>(piece < 4 ? row * 64 + piece * 16
-                                                : kTile * 64 + row * 32 + (piece - 4) * 16);
-  }
+  __device__ static int row_of(int r) { return NibbleUnit::row_of(r); }
   __device__ static int code_offset(int plane, int n, int at) {
     return plane == 0 ? at / 2 : 128 * n + at / 4;
   }
@@ -186,26 +191,24 @@ struct UnitOf<ElementType::q6_k> {
     copy_8(to, seg + 192 * n + at / 16, used);
     copy_4(to + 8, seg + ((208 * n + at / 256 * 2) & ~3), used);
   }
-  __device__ static int first(int c) { return 16 * c; }
-  __device__ static int second(int c) { return 16 * c + 8; }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int block_half, std::uint32_t (&out)[8]) {
     // block_half: bit 0 says which half of a block the unit is, bit 1 which of two blocks' scales.
-    const uint4 ql = *reinterpret_cast<const uint4*>(codes + place(row, c));
-    const uint4 qh = *reinterpret_cast<const uint4*>(codes + place(row, 4 + (c & 1)));
+    const uint2 first = eight_codes<4>(codes, row, 8 * c);
+    const uint2 second = eight_codes<4>(codes, row, 32 + 8 * c);
+    const uint2 high = eight_codes<2>(codes + kTile * 64, row, 8 * c);
     const std::uint8_t* const header = headers + row * kHeaderBytes;
     const float d = half_at(header + 8 + (block_half & 2));
-    const __half2 scale =
-        __float2half2_rn(d * static_cast<float>(static_cast<std::int8_t>(header[4 * group + c])));
-    const int low_shift = 4 * group;
-    const int high_shift = 2 * (2 * group + (c >> 1));
+    const auto* const scales = reinterpret_cast<const std::int8_t*>(header) + 4 * group + (c >> 1);
     const __half2 bias = __float2half2_rn(1024.0F + 32.0F);
-    const std::uint32_t low[4] = {ql.x, ql.y, ql.z, ql.w};
-    const std::uint32_t high[4] = {qh.x, qh.y, qh.z, qh.w};
+    const std::uint32_t lows[4] = {first.x, first.y, second.x, second.y};
+    const std::uint32_t highs[2] = {high.x, high.y};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
+      const __half2 scale = __float2half2_rn(d * static_cast<float>(scales[i / 2 * 2]));
       const std::uint32_t word =
-          ((low[i] >> low_shift) & 0x0F0F0F0FU) | (((high[i] >> high_shift) & 0x03030303U) << 4);
+          ((lows[i] >> (4 * group)) & kNibbles) |
+          (((highs[i & 1] >> (2 * (2 * group + i / 2))) & 0x03030303U) << 4);
       __half2 a;
       __half2 b;
       widen(word, bias, a, b);
@@ -214,5 +217,49 @@ struct UnitOf<ElementType::q6_k> {
     }
   }
 };
+
+// Where a line of units stands: the tile, and the unit's place in a row of weights.
+template <ElementType T>
+class UnitWalk {
+ public:
+  __device__ UnitWalk(const UnitCut& cut, std::uint32_t cols, std::uint32_t begin)
+      : units_(cut.units), cols_(cols), tile_(begin / cut.units), k_(begin - tile_ * cut.units) {}
+
+  __device__ std::uint32_t tile() const { return tile_; }
+  __device__ std::uint32_t column() const { return k_ * kCols; }
+  // In bytes of a row, where the segment begins; its elements, its blocks, and the unit's column
+  // in it.
+  __device__ std::uint32_t segment() const { return column() / kSegment * segment_bytes(kLayout); }
+  __device__ int elements() const {
+    const std::uint32_t rest = cols_ - column() / kSegment * kSegment;
+    return static_cast<int>(rest < kSegment ? rest : kSegment);
+  }
+  __device__ int blocks() const { return elements() / static_cast<int>(kLayout.block_length); }
+  __device__ int at() const { return static_cast<int>(column() % kSegment); }
+  __device__ void advance() {
+    if (++k_ == units_) {
+      k_ = 0;
+      ++tile_;
+    }
+  }
+
+ private:
+  static constexpr Layout kLayout = layout(T);
+  static constexpr std::uint32_t kSegment = kLayout.segment_elements;
+  static_assert(kSegment % kCols == 0);
+  std::uint32_t units_;
+  std::uint32_t cols_;
+  std::uint32_t tile_;
+  std::uint32_t k_;  // in units
+};
+
+// Weights of a group past the last column of a row are whatever follows there, and may be no
+// numbers: zeros take their place. `cols`: of the unit that exist, a multiple of 32.
+__device__ inline void clear_past(int cols, int group, std::uint32_t (&out)[8]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (64 * group + 32 * (i / 4) >= cols) out[i] = 0;
+  }
+}
 
 }  // namespace edgerunner::cuda

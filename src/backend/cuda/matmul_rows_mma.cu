@@ -19,7 +19,7 @@ constexpr int kXStride = kCols * 2 + 16;  // bytes of a row of activations: neig
 
 template <ElementType T>
 struct Sizes {
-  static constexpr int kX = UnitFetch<T>::kBytes;
+  static constexpr int kX = UnitPlaces<T>::kBytes;
   static constexpr int kStage = kX + kRows * kXStride;
   static constexpr int kReduce = kTile * kRows * 4;
   static constexpr int kAll = kStages * kStage + kReduce;
@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int c = lane & 3;
-  const int r = lane >> 2;
+  const int row_of_lane = Unit::row_of(lane >> 2);  // of eight
+  const int last_cols = static_cast<int>((m.w.cols - 1) % kUnitCols + 1);  // of a row's last unit
   const int side = warp & 7;    // 32 outputs of the tile
   const int group = warp >> 3;  // 64 columns of the unit
   const std::uint32_t base = shared_address(shared);
@@ -69,29 +70,34 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     __syncthreads();
     if (unit + 1 < end) fetch(stage ^ 1U);
     const std::uint8_t* const codes = shared + stage * Size::kStage;
-    const std::uint8_t* const x = codes + Size::kX;
+    const std::uint32_t x = base + stage * Size::kStage + Size::kX;
     std::uint32_t a[2][2][8];
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Unit::weights(codes, codes + UnitFetch<T>::kHeaders, side * 32 + t * 16 + h * 8 + r, group,
-                      c, static_cast<int>(k & 3), a[t][h]);
+        Unit::weights(codes, codes + UnitPlaces<T>::kHeaders, side * 32 + t * 16 + h * 8 + row_of_lane,
+                      group, c, static_cast<int>(k & 3), a[t][h]);
+        if (k + 1 == m.cut.units) clear_past(last_cols, group, a[t][h]);
       }
     }
 #pragma unroll
     for (int n = 0; n < kTilesN; ++n) {
-      const std::uint8_t* const from = x + (8 * n + r) * kXStride + group * 128;
-      const uint4 b0 = *reinterpret_cast<const uint4*>(from + 2 * Unit::first(c));
-      const uint4 b1 = *reinterpret_cast<const uint4*>(from + 2 * Unit::second(c));
+      // Eight rows by eight columns are a matrix: four of them lie beside each other.
+      const std::uint32_t from =
+          x + (8 * n + (lane & 7)) * kXStride + group * 128 + (lane >> 3) * 16;
+      std::uint32_t b0[4];
+      std::uint32_t b1[4];
+      load_matrices(b0, from);
+      load_matrices(b1, from + 64);
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
         const auto& low = a[t][0];
         const auto& high = a[t][1];
-        mma_f16(sum[t][n], low[0], high[0], low[1], high[1], b0.x, b0.y);
-        mma_f16(sum[t][n], low[2], high[2], low[3], high[3], b0.z, b0.w);
-        mma_f16(sum[t][n], low[4], high[4], low[5], high[5], b1.x, b1.y);
-        mma_f16(sum[t][n], low[6], high[6], low[7], high[7], b1.z, b1.w);
+        mma_f16(sum[t][n], low[0], high[0], low[1], high[1], b0[0], b0[1]);
+        mma_f16(sum[t][n], low[2], high[2], low[3], high[3], b0[2], b0[3]);
+        mma_f16(sum[t][n], low[4], high[4], low[5], high[5], b1[0], b1[1]);
+        mma_f16(sum[t][n], low[6], high[6], low[7], high[7], b1[2], b1[3]);
       }
     }
     stage ^= 1U;
@@ -109,7 +115,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     __syncthreads();
     if (group == 0) {
       float* const to =
-          m.parts + static_cast<std::size_t>(blockIdx.x + tile) * kRows * kTile + side * 32 + r;
+          m.parts + static_cast<std::size_t>(blockIdx.x + tile) * kRows * kTile + side * 32 +
+          row_of_lane;
 #pragma unroll
       for (int i = 0; i < kTilesN * 8; ++i) {
         const int t = i / (4 * kTilesN);

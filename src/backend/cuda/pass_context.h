@@ -24,7 +24,9 @@ struct PassContext {
   const Adapters& adapters;
   PassTimer& timer;
   KvPrecision kv;
+  ColumnOrder order = ColumnOrder::natural;  // of the rows in half
 
+  HalfRows half_rows() const { return {half->x.as<__half>(), half->scale.as<float>(), order}; }
   // Whether what a block makes is added to the residual stream as it comes.
   bool adds_directly(const Norm& post_norm) const {
     return post_norm.weight == nullptr && spec.residual_scale == 1;
@@ -50,7 +52,7 @@ struct PassContext {
   // The same for the rows in half; and for all three products in scratch.qkv.
   void adapt_half(std::size_t layer, LoraTarget target, std::uint32_t rows, float* y,
                   std::uint32_t y_stride, cudaStream_t stream) const {
-    adapt(layer, target, {nullptr, half->rows()}, rows, y, y_stride, stream);
+    adapt(layer, target, {nullptr, half_rows()}, rows, y, y_stride, stream);
   }
   void adapt_half_qkv(std::size_t layer, const AttentionShape& shape, std::uint32_t rows,
                       cudaStream_t stream) const {

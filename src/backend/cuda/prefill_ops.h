@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "backend/cuda/column_order.h"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/segment.h"
 
@@ -18,6 +19,7 @@ namespace edgerunner::cuda {
 struct HalfRows {
   __half* x = nullptr;
   float* scale = nullptr;
+  ColumnOrder order = ColumnOrder::natural;
 };
 
 // to = norm(x) (launch_norm; x itself where there is none), x, or activation(gate) * up

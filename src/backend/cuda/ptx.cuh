@@ -132,6 +132,28 @@ __device__ inline void bulk_copy(void* to, const void* from, std::uint32_t bytes
       : "memory");
 }
 
+// Copies the box of a tensor map (tensor_map.h) whose first byte of a row is `byte` and whose first
+// row is `row` to `to`, a shared address aligned to 1024; the barrier counts its bytes, zeros too.
+template <bool kOnce>
+__device__ inline void tensor_copy(std::uint32_t to, const void* map, std::uint32_t byte,
+                                   std::uint32_t row, std::uint64_t* barrier) {
+  if constexpr (kOnce) {  // the L2 is told to drop them first
+    asm volatile(
+        "{\n.reg .b64 once;\n"
+        "createpolicy.fractional.L2::evict_first.b64 once, 1.0;\n"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], once;\n}" ::"r"(to),
+        "l"(map), "r"(byte), "r"(row), "r"(shared_address(barrier))
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+        "l"(map), "r"(byte), "r"(row), "r"(shared_address(barrier))
+        : "memory");
+  }
+}
+
 #endif
 
 // Single accesses that other blocks see whole: 8 bytes, and vectors of them.

@@ -19,7 +19,9 @@ __device__ void write_row(const HalfRows& to, std::uint32_t cols, float* scratch
   const int exponent = peak > 0 ? ilogbf(peak) : 10;
   const float by = ldexpf(1.0F, 10 - exponent);
   __half* const out = to.x + static_cast<std::size_t>(blockIdx.x) * cols;
-  for (std::uint32_t i = threadIdx.x; i < cols; i += kThreads) out[i] = __float2half_rn(at(i) * by);
+  for (std::uint32_t i = threadIdx.x; i < cols; i += kThreads) {
+    out[column_place(to.order, i)] = __float2half_rn(at(i) * by);
+  }
   if (threadIdx.x == 0) to.scale[blockIdx.x] = ldexpf(1.0F, exponent - 10);
 }
 

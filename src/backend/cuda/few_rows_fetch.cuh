@@ -25,6 +25,7 @@ class UnitFetch {
     const int at = walk_.at();
     const int count = walk_.elements();
     const int n = walk_.blocks();
+    const int present = walk_.present();
     const std::uint32_t column = walk_.column();
     const int rows = static_cast<int>(m_.outputs - walk_.tile() * kTile);  // of the tile, and more
     const std::uint8_t* const data =
@@ -43,8 +44,8 @@ class UnitFetch {
       const std::uint32_t to =
           stage + UnitPlaces<T>::plane(p) +
           (p == 0 ? swizzled_place<kPieces[0]>(row, piece) : swizzled_place<kPieces[1]>(row, piece));
-      // Blocks of 32 may end inside the unit; a piece never lies across such an end.
-      const bool inside = layout(T).block_length > 32 || at + piece * (kCols / pieces) < count;
+      // Nothing is read past a row's last block.
+      const bool inside = at + piece * (kCols / pieces) < count;
 #pragma unroll
       for (int i = 0; i < kTile / apart; ++i) {
         // `apart` is a multiple of 8: the places' permutation repeats.
@@ -56,7 +57,8 @@ class UnitFetch {
     const int row = static_cast<int>(threadIdx.x);
     if (row < kTile) {
       Unit::header(stage + UnitPlaces<T>::kHeaders + row * Unit::kHeaderBytes,
-                   data + static_cast<std::size_t>(row) * m_.w.row_bytes, n, at, row < rows);
+                   data + static_cast<std::size_t>(row) * m_.w.row_bytes, n, at,
+                   row < rows ? present : 0);
     }
     return column;
   }

@@ -33,7 +33,8 @@ __device__ inline void widen(std::uint32_t codes, __half2 bias, __half2& low, __
 // from it: eight neighbouring ones from column 8 * c of each half of a group of 64, c = lane & 3.
 // A row's codes come in planes of so many pieces of 16 bytes, which stand as swizzled_place() says;
 // code_offset(): where a plane's codes of the unit begin in a segment of n blocks, the unit at
-// column `at` of it.
+// column `at` of it. header() copies what belongs to the unit's first `blocks` times 32 columns, and
+// zeros for the rest: codes past a row's end are whatever follows there, and count for nothing.
 template <ElementType T>
 struct UnitOf;
 
@@ -64,8 +65,8 @@ struct UnitOf<ElementType::q8_0> {
   __device__ static int row_of(int r) { return (r & 3) << 1 | r >> 2; }
   __device__ static int code_offset(int, int, int at) { return at; }
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
-                                bool used) {
-    copy_8(to, seg + 32 * n + at / 16, used);
+                                int blocks) {
+    copy_part<8>(to, seg + 32 * n + at / 16, 2 * blocks);
   }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int, std::uint32_t (&out)[8]) {
@@ -116,11 +117,11 @@ template <bool kOffset>
 struct Unit4 : NibbleUnit {  // q4_0, q4_1: blocks of 32, so a half of a group is a block
   static constexpr int kHeaderBytes = kOffset ? 16 : 8;
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
-                                bool used) {
+                                int blocks) {
     if constexpr (kOffset) {
-      copy_16(to, seg + 16 * n + at / 8, used);
+      copy_part<16>(to, seg + 16 * n + at / 8, 4 * blocks);
     } else {
-      copy_8(to, seg + 16 * n + at / 16, used);
+      copy_part<8>(to, seg + 16 * n + at / 16, 2 * blocks);
     }
   }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
@@ -155,9 +156,9 @@ template <>
 struct UnitOf<ElementType::q4_k> : NibbleUnit {
   static constexpr int kHeaderBytes = 16;  // four scales, four minima, d and dmin; four unused
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
-                                bool used) {
-    copy_8(to, seg + 128 * n + at / 128 * 8, used);
-    copy_4(to + 8, seg + 144 * n + at / 256 * 4, used);
+                                int blocks) {
+    copy_part<8>(to, seg + 128 * n + at / 128 * 8, 2 * blocks);
+    copy_part<4>(to + 8, seg + 144 * n + at / 256 * 4, blocks);
   }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int, std::uint32_t (&out)[8]) {
@@ -187,9 +188,9 @@ struct UnitOf<ElementType::q6_k> {
     return plane == 0 ? at / 2 : 128 * n + at / 4;
   }
   __device__ static void header(std::uint32_t to, const std::uint8_t* seg, int n, int at,
-                                bool used) {
-    copy_8(to, seg + 192 * n + at / 16, used);
-    copy_4(to + 8, seg + ((208 * n + at / 256 * 2) & ~3), used);
+                                int blocks) {
+    copy_part<8>(to, seg + 192 * n + at / 16, 2 * blocks);
+    copy_part<4>(to + 8, seg + ((208 * n + at / 256 * 2) & ~3), blocks);
   }
   __device__ static void weights(const std::uint8_t* codes, const std::uint8_t* headers, int row,
                                  int group, int c, int block_half, std::uint32_t (&out)[8]) {
@@ -235,6 +236,8 @@ class UnitWalk {
     return static_cast<int>(rest < kSegment ? rest : kSegment);
   }
   __device__ int blocks() const { return elements() / static_cast<int>(kLayout.block_length); }
+  // Times 32 columns that the unit has.
+  __device__ int present() const { return min(elements() - at(), kCols) / 32; }
   __device__ int at() const { return static_cast<int>(column() % kSegment); }
   __device__ void advance() {
     if (++k_ == units_) {
@@ -252,14 +255,5 @@ class UnitWalk {
   std::uint32_t tile_;
   std::uint32_t k_;  // in units
 };
-
-// Weights of a group past the last column of a row are whatever follows there, and may be no
-// numbers: zeros take their place. `cols`: of the unit that exist, a multiple of 32.
-__device__ inline void clear_past(int cols, int group, std::uint32_t (&out)[8]) {
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    if (64 * group + 32 * (i / 4) >= cols) out[i] = 0;
-  }
-}
 
 }  // namespace edgerunner::cuda

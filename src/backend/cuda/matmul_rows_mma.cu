@@ -36,7 +36,6 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int c = lane & 3;
   const int row_of_lane = Unit::row_of(lane >> 2);  // of eight
-  const int last_cols = static_cast<int>((m.w.cols - 1) % kUnitCols + 1);  // of a row's last unit
   const int side = warp & 7;    // 32 outputs of the tile
   const int group = warp >> 3;  // 64 columns of the unit
   const std::uint32_t base = shared_address(shared);
@@ -78,7 +77,6 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
       for (int h = 0; h < 2; ++h) {
         Unit::weights(codes, codes + UnitPlaces<T>::kHeaders, side * 32 + t * 16 + h * 8 + row_of_lane,
                       group, c, static_cast<int>(k & 3), a[t][h]);
-        if (k + 1 == m.cut.units) clear_past(last_cols, group, a[t][h]);
       }
     }
 #pragma unroll

@@ -53,6 +53,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
     const std::uint32_t first = m.first + walk.tile() * kTile;
     const int n = walk.blocks();
     const int at = walk.at();
+    const int present = walk.present();
     if (lane == 0) {
       mbarrier_expect(ring.full(stage), Size::kArriving);
 #pragma unroll
@@ -66,7 +67,8 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
         m.w.data + static_cast<std::size_t>(first + lane) * m.w.row_bytes + walk.segment();
 #pragma unroll
     for (int row = lane; row < kTile; row += 32) {
-      Unit::header(to + UnitPlaces<T>::kHeaders + row * Unit::kHeaderBytes, from, n, at, row < rows);
+      Unit::header(to + UnitPlaces<T>::kHeaders + row * Unit::kHeaderBytes, from, n, at,
+                   row < rows ? present : 0);
       from += std::size_t{32} * m.w.row_bytes;
     }
     mbarrier_arrive_after_copies(ring.full(stage));
@@ -114,7 +116,8 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
   using Unit = UnitOf<T>;
   using Size = Sizes<T, kRows>;
   extern __shared__ __align__(1024) std::uint8_t shared[];
-  const int warp = static_cast<int>(threadIdx.x / 32);
+  // The same for all lanes, and the compiler knows.
+  const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
   const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, kMultiplyingWarps);
   if (warp == kMultiplyingWarps) {
     fetch_units<T, kRows>(m, maps, ring, shared_address(shared));
@@ -126,7 +129,6 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int c = lane & 3;
   const int row_of_lane = warp * 16 + Unit::row_of(lane >> 2);
-  const int last_cols = static_cast<int>((m.w.cols - 1) % kUnitCols + 1);  // of a row's last unit
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
   float sum[kRows / 2] = {};
@@ -143,7 +145,6 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
       for (int h = 0; h < 2; ++h) {
         Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
                       static_cast<int>(k & 3), a[h]);
-        if (k + 1 == m.cut.units && last_cols < kCols) clear_past(last_cols, group, a[h]);
       }
       const std::uint64_t x =
           wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);

@@ -45,7 +45,7 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-// 16, 8 or 4 bytes into shared memory, or zeros where `used` is false.
+// 16 bytes into shared memory, or zeros where `used` is false.
 __device__ inline void copy_16(std::uint32_t shared, const void* from, bool used) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from),
                "r"(used ? 16 : 0)
@@ -57,15 +57,17 @@ __device__ inline void copy_16_of_256(std::uint32_t shared, const void* from, bo
                "r"(used ? 16 : 0)
                : "memory");
 }
-__device__ inline void copy_8(std::uint32_t shared, const void* from, bool used) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared), "l"(from),
-               "r"(used ? 8 : 0)
-               : "memory");
-}
-__device__ inline void copy_4(std::uint32_t shared, const void* from, bool used) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(from),
-               "r"(used ? 4 : 0)
-               : "memory");
+// kBytes (4, 8 or 16) into shared memory, of which the first `used` are copied; the rest are zeros.
+template <int kBytes>
+__device__ inline void copy_part(std::uint32_t shared, const void* from, int used) {
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(used)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(from),
+                 "n"(kBytes), "r"(used)
+                 : "memory");
+  }
 }
 __device__ inline void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>

@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kTileBytes = kKeys * kDim * 2;
   constexpr int kSteps = kDim / 16;
   constexpr int kChunks = kDim / 8;
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int warp = static_cast<int>(threadIdx.x / 32);
   // The last tiles see the most keys: they begin first.

@@ -20,7 +20,9 @@ __device__ inline void wait_for_previous() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// Lets the next kernel's blocks start as soon as every block of this one has come here.
+// Lets the next kernel's blocks start, where there is room for them, as soon as every block of this
+// one has come here. Kernels call it first of all: the next one waits for the whole of this one
+// anyway, and its weights are on their way meanwhile.
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(kCollectThreads)
     collect_kernel(const __grid_constant__ PartialProduct product,
                    const __grid_constant__ StackedBias bias, std::uint32_t outputs, float* y,
                    std::uint32_t y_stride) {
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   const std::uint32_t i = blockIdx.x * kCollectThreads + threadIdx.x;
   const std::uint32_t row = blockIdx.y;
   if (i >= outputs) return;
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   if (weight != nullptr) begin_row<kBlocks>();
   find_parts(product.cut, parts);
   const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   const std::uint32_t row = blockIdx.x / kBlocks;
   float* const values = x + static_cast<std::size_t>(row) * dim;
   float value[kGroups][4];
@@ -223,8 +223,8 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   begin_row<kBlocks>();
   find_parts(product.cut, parts);
   const auto parts_of = [&](std::uint32_t tile) { return parts[tile]; };
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   const std::uint32_t row = blockIdx.x / kBlocks;
   float value[kGroups][4];
   float peak = 0;

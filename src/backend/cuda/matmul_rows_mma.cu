@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
   std::uint32_t tile = begin / m.cut.units;
   std::uint32_t k = begin - tile * m.cut.units;
   std::uint32_t stage = 0;
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   fetch(0);
   for (std::uint32_t unit = begin; unit < end; ++unit) {
     copy_wait<0>();

@@ -5,7 +5,7 @@
 #include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wgmma.cuh"
 
-// A few rows' product on Hopper. One warp of a block fetches units, by the tensor memory
+// A few rows' product on Hopper. Four warps of a block fetch units, by the tensor memory
 // accelerator but for the headers; four warpgroups multiply them, 64 outputs each: weights become
 // operands in registers, activations are read from shared memory by the matrix units, once a
 // warpgroup.
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kFullShared = 224 * 1024;  // of a block, all but a little of what it can have
 constexpr int kMostStages = 5;
-constexpr int kThreads = kRowsThreads + 32;
+constexpr int kFetchingWarps = 4;
+constexpr int kThreads = kRowsThreads + 32 * kFetchingWarps;
 constexpr int kMultiplyingWarps = kRowsThreads / 32;
 
 template <ElementType T, int kRows>
@@ -38,13 +39,13 @@ struct RowsMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// The fetching warp: all units of the block, in their order.
+// What a fetching thread does: all units of the block, in their order.
 template <ElementType T, int kRows>
 __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
                             const StageRing<Sizes<T, kRows>::kStages>& ring, std::uint32_t base) {
   using Unit = UnitOf<T>;
   using Size = Sizes<T, kRows>;
-  const int lane = static_cast<int>(threadIdx.x & 31);
+  const int thread = static_cast<int>(threadIdx.x) - kRowsThreads;
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
   UnitWalk<T> walk(m.cut, m.w.cols, begin);
@@ -54,7 +55,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
     const int n = walk.blocks();
     const int at = walk.at();
     const int present = walk.present();
-    if (lane == 0) {
+    if (thread == 0) {
       mbarrier_expect(ring.full(stage), Size::kArriving);
 #pragma unroll
       for (int p = 0; p < Unit::kPlanes; ++p) {
@@ -64,18 +65,18 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
     }
     const int rows = static_cast<int>(m.outputs - walk.tile() * kTile);  // of the tile, and more
     const std::uint8_t* from =
-        m.w.data + static_cast<std::size_t>(first + lane) * m.w.row_bytes + walk.segment();
+        m.w.data + static_cast<std::size_t>(first + thread) * m.w.row_bytes + walk.segment();
 #pragma unroll
-    for (int row = lane; row < kTile; row += 32) {
+    for (int row = thread; row < kTile; row += 32 * kFetchingWarps) {
       Unit::header(to + UnitPlaces<T>::kHeaders + row * Unit::kHeaderBytes, from, n, at,
                    row < rows ? present : 0);
-      from += std::size_t{32} * m.w.row_bytes;
+      from += std::size_t{32 * kFetchingWarps} * m.w.row_bytes;
     }
     mbarrier_arrive_after_copies(ring.full(stage));
     walk.advance();
   };
   const auto fetch_x = [&](std::uint32_t k, std::uint32_t stage) {
-    if (lane != 0) return;
+    if (thread != 0) return;
     const std::uint32_t to = base + stage * Size::kStage + Size::kX;
     const std::uint32_t byte = k * kCols * 2;
     tensor_copy<false>(to, &maps.x, byte, 0, ring.full(stage));
@@ -87,7 +88,6 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
   const std::uint32_t filled = min(end, begin + Size::kStages);
   for (std::uint32_t unit = begin; unit < filled; ++unit) fetch_weights(unit - begin);
   wait_for_previous();
-  let_next_begin();
   std::uint32_t k = begin % m.cut.units;
   const auto next_k = [&] { return std::exchange(k, k + 1 == m.cut.units ? 0 : k + 1); };
   for (std::uint32_t unit = begin; unit < filled; ++unit) {
@@ -116,15 +116,16 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
   using Unit = UnitOf<T>;
   using Size = Sizes<T, kRows>;
   extern __shared__ __align__(1024) std::uint8_t shared[];
+  let_next_begin();
   // The same for all lanes, and the compiler knows.
   const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
-  const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, kMultiplyingWarps);
-  if (warp == kMultiplyingWarps) {
+  const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, 32 * kFetchingWarps,
+                                       kMultiplyingWarps);
+  if (warp >= kMultiplyingWarps) {
     fetch_units<T, kRows>(m, maps, ring, shared_address(shared));
     return;
   }
   wait_for_previous();
-  let_next_begin();
 
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int c = lane & 3;

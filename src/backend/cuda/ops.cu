@@ -60,8 +60,8 @@ __global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, Devic
                               float* qkv, CacheValues<T> keys, CacheValues<T> values) {
   __shared__ float head[kMaxHeadDim];
   __shared__ float scratch[kMaxHeadDim / 32];
-  wait_for_previous();
   let_next_begin();
+  wait_for_previous();
   const std::uint32_t row = blockIdx.y;
   const std::uint32_t h = blockIdx.x;
   const std::uint32_t i = threadIdx.x;

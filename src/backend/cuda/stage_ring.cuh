@@ -24,7 +24,7 @@ class RingPlace {
   std::uint32_t parity_ = 0;
 };
 
-// The barriers of a ring that one warp fills and others read, so that all of them can run ahead of
+// The barriers of a ring that some warps fill and others read, so that all of them can run ahead of
 // each other.
 template <int kStages>
 class StageRing {
@@ -32,12 +32,13 @@ class StageRing {
   static constexpr int kBytes = 2 * kStages * 8;
 
   // Every thread calls; `barriers` in shared memory, aligned to 8. A stage is full when every
-  // lane's own copies and the bytes that were announced are there, and empty when every reading
-  // warp has given it back.
-  __device__ StageRing(std::uint8_t* barriers, std::uint32_t reading_warps)
+  // filling thread's own copies and the bytes that one of them announced are there, and empty when
+  // every reading warp has given it back.
+  __device__ StageRing(std::uint8_t* barriers, std::uint32_t filling_threads,
+                       std::uint32_t reading_warps)
       : full_(reinterpret_cast<std::uint64_t*>(barriers)), empty_(full_ + kStages) {
     if (threadIdx.x < kStages) {
-      mbarrier_init(full_ + threadIdx.x, 32 + 1);
+      mbarrier_init(full_ + threadIdx.x, filling_threads + 1);
       mbarrier_init(empty_ + threadIdx.x, reading_warps);
     }
     mbarrier_init_fence();
@@ -45,7 +46,7 @@ class StageRing {
   }
 
   __device__ std::uint64_t* full(std::uint32_t stage) const { return full_ + stage; }
-  // The filling warp, from its second round on: its stage has been read.
+  // Filling threads, from the second round on: the stage has been read.
   __device__ void await_empty(const RingPlace<kStages>& place) const {
     mbarrier_wait(empty_ + place.stage(), place.parity() ^ 1U);
   }

@@ -41,9 +41,9 @@ class UnitFetch {
       const int apart = kRowsThreads / pieces;
       const std::uint8_t* const from = data + Unit::code_offset(p, n, at) + piece * 16 +
                                        static_cast<std::size_t>(row) * m_.w.row_bytes;
-      const std::uint32_t to =
-          stage + UnitPlaces<T>::plane(p) +
-          (p == 0 ? swizzled_place<kPieces[0]>(row, piece) : swizzled_place<kPieces[1]>(row, piece));
+      const std::uint32_t to = stage + UnitPlaces<T>::plane(p) +
+                               (p == 0 ? swizzled_place<kPieces[0]>(row, piece)
+                                       : swizzled_place<kPieces[1]>(row, piece));
       // Nothing is read past a row's last block.
       const bool inside = at + piece * (kCols / pieces) < count;
 #pragma unroll

@@ -12,11 +12,13 @@
 namespace edgerunner::cuda {
 namespace {
 
-// Threads of a row: one block, or on Hopper, where a product of so few rows leaves room for small
-// blocks beside its own, kShare of them in a cluster.
-constexpr int kThreads = 1024;
-constexpr int kShare = 4;
-constexpr std::uint32_t kMostSharedRows = 32;
+// The kernels of whole rows have a block a row, or on Hopper, where there is room for small blocks
+// beside a product's, a cluster of kShare.
+constexpr int kShare = 8;
+template <int kBlocks>
+constexpr int kThreads = kBlocks == 1 ? 1024 : 256;  // of a block
+template <int kBlocks>
+constexpr int kRowThreads = kBlocks* kThreads<kBlocks>;
 
 // Where a tile's parts begin, and how many there are. It takes divisions to find out: the kernels
 // of whole rows do so once a tile.
@@ -97,13 +99,11 @@ __global__ void __launch_bounds__(kCollectThreads)
   y[static_cast<std::size_t>(row) * y_stride + i] = value;
 }
 
-// A row's values in registers, four by four: value[g][e] is element at(g, e). blockDim.x threads a
-// block.
-constexpr std::uint32_t kGroup = 4 * kThreads;
-template <int kBlocks>
+// A row's values in registers, in kGroups groups of kEach: value[g][e] is element at(g, e).
+template <int kBlocks, int kEach>
 __device__ inline std::uint32_t element(int g, int e) {
-  return static_cast<std::uint32_t>(g) * kGroup + static_cast<std::uint32_t>(e) * kThreads +
-         blockIdx.x % kBlocks * (kThreads / kBlocks) + threadIdx.x;
+  return static_cast<std::uint32_t>(g * kEach + e) * kRowThreads<kBlocks> +
+         blockIdx.x % kBlocks * kThreads<kBlocks> + threadIdx.x;
 }
 
 // All tiles' parts, in shared memory. Depends on the cut alone: done before earlier kernels end.
@@ -125,11 +125,12 @@ __device__ inline void begin_row() {
 
 // The row's largest `peak` and, where asked, the sum of `squares`; both in one go.
 template <int kBlocks>
-__device__ inline float2 reduce_row(float peak, float squares, float2 (&scratch)[kThreads / 32]) {
+__device__ inline float2 reduce_row(float peak, float squares,
+                                    float2 (&scratch)[kRowThreads<kBlocks> / 32]) {
   peak = warp_max(peak);
   squares = warp_sum(squares);
   const std::uint32_t warp =
-      (blockIdx.x % kBlocks * (kThreads / kBlocks) + threadIdx.x) / 32;  // of the row
+      (blockIdx.x % kBlocks * kThreads<kBlocks> + threadIdx.x) / 32;  // of the row
   if constexpr (kBlocks == 1) {
     if ((threadIdx.x & 31) == 0) scratch[warp] = {peak, squares};
     __syncthreads();
@@ -152,8 +153,8 @@ __device__ inline float2 reduce_row(float peak, float squares, float2 (&scratch)
 }
 
 // Writes a row whose largest magnitude is `peak`, scaled as prefill_ops.h says.
-template <int kBlocks, int kGroups>
-__device__ inline void write_row(const float (&value)[kGroups][4], float by_norm, float peak,
+template <int kBlocks, int kGroups, int kEach>
+__device__ inline void write_row(const float (&value)[kGroups][kEach], float by_norm, float peak,
                                  std::uint32_t row, std::uint32_t cols, const HalfRows& to) {
   const int exponent = peak > 0 ? ilogbf(peak) : 10;
   const float by = ldexpf(by_norm, 10 - exponent);
@@ -161,20 +162,20 @@ __device__ inline void write_row(const float (&value)[kGroups][4], float by_norm
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const std::uint32_t at = element<kBlocks>(g, e);
+    for (int e = 0; e < kEach; ++e) {
+      const std::uint32_t at = element<kBlocks, kEach>(g, e);
       if (at < cols) out[column_place(to.order, at)] = __float2half_rn(value[g][e] * by);
     }
   }
-  if (element<kBlocks>(0, 0) == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);
+  if (element<kBlocks, kEach>(0, 0) == 0) to.scale[row] = ldexpf(1.0F, exponent - 10);
 }
 
-template <int kBlocks, int kGroups>
-__global__ void __launch_bounds__(kThreads / kBlocks)
+template <int kBlocks, int kGroups, int kEach>
+__global__ void __launch_bounds__(kThreads<kBlocks>)
     add_and_norm_kernel(const __grid_constant__ PartialProduct product, const float* bias,
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
                         HalfRows to) {
-  __shared__ float2 scratch[kThreads / 32];
+  __shared__ float2 scratch[kRowThreads<kBlocks> / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
   if (weight != nullptr) begin_row<kBlocks>();
   find_parts(product.cut, parts);
@@ -183,24 +184,24 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   wait_for_previous();
   const std::uint32_t row = blockIdx.x / kBlocks;
   float* const values = x + static_cast<std::size_t>(row) * dim;
-  float value[kGroups][4];
+  float value[kGroups][kEach];
   float squares = 0;
   float peak = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const std::uint32_t at[4] = {element<kBlocks>(g, 0), element<kBlocks>(g, 1),
-                                 element<kBlocks>(g, 2), element<kBlocks>(g, 3)};
-    float old[4];
-    float by[4];
+    std::uint32_t at[kEach];
+    float old[kEach];
+    float by[kEach];
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < kEach; ++e) {
+      at[e] = element<kBlocks, kEach>(g, e);
       old[e] = at[e] < dim ? values[at[e]] : 0.0F;
       by[e] = weight != nullptr && at[e] < dim ? weight[at[e]] : 0.0F;
       if (bias != nullptr && at[e] < dim) old[e] += bias[at[e]];
     }
-    product_at<5>(product, row, at, dim, parts_of, value[g]);
+    product_at<20 / kEach>(product, row, at, dim, parts_of, value[g]);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < kEach; ++e) {
       const float sum = old[e] + value[g][e];
       if (at[e] < dim) values[at[e]] = sum;
       squares = fmaf(sum, sum, squares);
@@ -214,11 +215,11 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   write_row<kBlocks>(value, norm, whole.x * norm, row, dim, to);
 }
 
-template <int kBlocks, int kGroups, Activation kActivation>
-__global__ void __launch_bounds__(kThreads / kBlocks)
+template <int kBlocks, int kGroups, int kEach, Activation kActivation>
+__global__ void __launch_bounds__(kThreads<kBlocks>)
     gated_parts_kernel(const __grid_constant__ PartialProduct product, const float* gate_bias,
                        const float* up_bias, std::uint32_t ffn, HalfRows to) {
-  __shared__ float2 scratch[kThreads / 32];
+  __shared__ float2 scratch[kRowThreads<kBlocks> / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
   begin_row<kBlocks>();
   find_parts(product.cut, parts);
@@ -226,56 +227,74 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   let_next_begin();
   wait_for_previous();
   const std::uint32_t row = blockIdx.x / kBlocks;
-  float value[kGroups][4];
+  float value[kGroups][kEach];
   float peak = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const std::uint32_t gates[4] = {element<kBlocks>(g, 0), element<kBlocks>(g, 1),
-                                    element<kBlocks>(g, 2), element<kBlocks>(g, 3)};
-    const std::uint32_t ups[4] = {gates[0] + ffn, gates[1] + ffn, gates[2] + ffn, gates[3] + ffn};
-    float gate[4];
-    float up[4];
-    product_at<3>(product, row, gates, ffn, parts_of, gate);
-    product_at<3>(product, row, ups, 2 * ffn, parts_of, up);
+    constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+    std::uint32_t at[2 * kEach];  // of gate, then of up
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const bool inside = gates[e] < ffn;
-      if (inside && gate_bias != nullptr) gate[e] += gate_bias[gates[e]];
-      if (inside && up_bias != nullptr) up[e] += up_bias[gates[e]];
+    for (int e = 0; e < kEach; ++e) {
+      const std::uint32_t i = element<kBlocks, kEach>(g, e);
+      at[e] = i < ffn ? i : kNone;
+      at[kEach + e] = i < ffn ? i + ffn : kNone;
+    }
+    float x[2 * kEach];
+    product_at<3>(product, row, at, 2 * ffn, parts_of, x);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const bool inside = at[e] != kNone;
+      float gate = x[e];
+      float up = x[kEach + e];
+      if (inside && gate_bias != nullptr) gate += gate_bias[at[e]];
+      if (inside && up_bias != nullptr) up += up_bias[at[e]];
       if constexpr (kActivation == Activation::silu) {
-        gate[e] = gate[e] / (1.0F + __expf(-gate[e]));
+        gate = gate / (1.0F + __expf(-gate));
       } else {
-        gate[e] = gelu_tanh(gate[e]);
+        gate = gelu_tanh(gate);
       }
-      value[g][e] = inside ? gate[e] * up[e] : 0.0F;
+      value[g][e] = inside ? gate * up : 0.0F;
       peak = fmaxf(peak, fabsf(value[g][e]));
     }
   }
   write_row<kBlocks>(value, 1.0F, reduce_row<kBlocks>(peak, 0, scratch).x, row, ffn, to);
 }
 
-// Calls launch(blocks of a row, groups), both as constants, with the least number of groups that
-// suffices. Neither changes a row's bits.
+// Calls launch(blocks of a row, groups, values of a group), all as constants, with the fewest
+// values a thread that suffice.
 template <typename Launch>
-void with_groups(std::uint32_t rows, std::uint32_t cols, const Launch& launch) {
-  const auto with = [&](auto groups) {
-    if (chains_kernels() && rows <= kMostSharedRows) {
-      launch(std::integral_constant<int, kShare>{}, groups);
+void with_groups(std::uint32_t cols, const Launch& launch) {
+  const auto with = [&](auto blocks, auto each) {
+    using Blocks = decltype(blocks);
+    using Each = decltype(each);
+    const std::uint32_t group = kRowThreads<Blocks::value> * Each::value;
+    if (cols <= group) {
+      launch(blocks, std::integral_constant<int, 1>{}, each);
+    } else if (cols <= 2 * group) {
+      launch(blocks, std::integral_constant<int, 2>{}, each);
+    } else if (cols <= 4 * group) {
+      launch(blocks, std::integral_constant<int, 4>{}, each);
     } else {
-      launch(std::integral_constant<int, 1>{}, groups);
+      launch(blocks, std::integral_constant<int, 8>{}, each);
     }
   };
-  if (cols <= kGroup) {
-    with(std::integral_constant<int, 1>{});
-  } else if (cols <= 2 * kGroup) {
-    with(std::integral_constant<int, 2>{});
-  } else if (cols <= 4 * kGroup) {
-    with(std::integral_constant<int, 4>{});
+  const auto with_blocks = [&](auto blocks) {
+    constexpr std::uint32_t kWidth = kRowThreads<decltype(blocks)::value>;
+    if (cols <= kWidth) {
+      launch(blocks, std::integral_constant<int, 1>{}, std::integral_constant<int, 1>{});
+    } else if (cols <= 2 * kWidth) {
+      with(blocks, std::integral_constant<int, 2>{});
+    } else {
+      with(blocks, std::integral_constant<int, 4>{});
+    }
+  };
+  if (chains_kernels()) {
+    with_blocks(std::integral_constant<int, kShare>{});
   } else {
-    with(std::integral_constant<int, 8>{});
+    with_blocks(std::integral_constant<int, 1>{});
   }
 }
-static_assert(8 * kGroup == kMostFewRowsCols);
+static_assert(8 * 4 * kRowThreads<1> == kMostFewRowsCols);
 
 }  // namespace
 
@@ -289,9 +308,9 @@ void launch_collect(const PartialProduct& product, const StackedBias& bias, std:
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
                          const HalfRows& to, cudaStream_t stream) {
-  with_groups(rows, dim, [&](auto blocks, auto groups) {
-    launch_chained_clusters(blocks(), add_and_norm_kernel<blocks(), groups()>,
-                            dim3(rows * blocks()), kThreads / blocks(), 0, stream, product, bias,
+  with_groups(dim, [&](auto blocks, auto groups, auto each) {
+    launch_chained_clusters(blocks(), add_and_norm_kernel<blocks(), groups(), each()>,
+                            dim3(rows * blocks()), kThreads<blocks()>, 0, stream, product, bias,
                             dim, x, weight, epsilon, to);
   });
 }
@@ -299,11 +318,11 @@ void launch_add_and_norm(const PartialProduct& product, const float* bias, std::
 void launch_gated_parts(Activation activation, const PartialProduct& product,
                         const float* gate_bias, const float* up_bias, std::uint32_t rows,
                         std::uint32_t ffn, const HalfRows& to, cudaStream_t stream) {
-  with_groups(rows, ffn, [&](auto blocks, auto groups) {
+  with_groups(ffn, [&](auto blocks, auto groups, auto each) {
     const auto kernel = activation == Activation::silu
-                            ? gated_parts_kernel<blocks(), groups(), Activation::silu>
-                            : gated_parts_kernel<blocks(), groups(), Activation::gelu_tanh>;
-    launch_chained_clusters(blocks(), kernel, dim3(rows * blocks()), kThreads / blocks(), 0, stream,
+                            ? gated_parts_kernel<blocks(), groups(), each(), Activation::silu>
+                            : gated_parts_kernel<blocks(), groups(), each(), Activation::gelu_tanh>;
+    launch_chained_clusters(blocks(), kernel, dim3(rows * blocks()), kThreads<blocks()>, 0, stream,
                             product, gate_bias, up_bias, ffn, to);
   });
 }

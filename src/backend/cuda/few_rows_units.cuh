@@ -22,19 +22,22 @@ constexpr int kCols = static_cast<int>(kUnitCols);
 __device__ inline __half2 as_half2(std::uint32_t x) { return *reinterpret_cast<__half2*>(&x); }
 __device__ inline std::uint32_t as_word(__half2 x) { return *reinterpret_cast<std::uint32_t*>(&x); }
 
-// Four codes in the bytes of `codes`, below 128 each or biased by 128: 0x6400 + n is 1024 + n in
-// f16, exactly.
+// 1024 + b for two neighbouring bytes b of a word, the lower or the higher ones: 0x6400 + b as f16.
+__device__ inline __half2 widened_pair(std::uint32_t bytes, int which) {
+  return as_half2(__byte_perm(bytes, 0x64646464U, which == 0 ? 0x4140 : 0x4342));
+}
+// Four codes in the bytes of `codes`, which were biased by `bias` - 1024.
 __device__ inline void widen(std::uint32_t codes, __half2 bias, __half2& low, __half2& high) {
-  low = __hsub2(as_half2(__byte_perm(codes, 0x64646464U, 0x4140)), bias);
-  high = __hsub2(as_half2(__byte_perm(codes, 0x64646464U, 0x4342)), bias);
+  low = __hsub2(widened_pair(codes, 0), bias);
+  high = __hsub2(widened_pair(codes, 1), bias);
 }
 
 // What a type's unit looks like in shared memory, and how a lane makes its sixteen weights of a row
 // from it: eight neighbouring ones from column 8 * c of each half of a group of 64, c = lane & 3.
 // A row's codes come in planes of so many pieces of 16 bytes, which stand as swizzled_place() says;
 // code_offset(): where a plane's codes of the unit begin in a segment of n blocks, the unit at
-// column `at` of it. header() copies what belongs to the unit's first `blocks` times 32 columns, and
-// zeros for the rest: codes past a row's end are whatever follows there, and count for nothing.
+// column `at` of it. header() copies what belongs to the unit's first `blocks` times 32 columns,
+// and zeros for the rest: codes past a row's end are whatever follows there, and count for nothing.
 template <ElementType T>
 struct UnitOf;
 
@@ -132,8 +135,7 @@ struct Unit4 : NibbleUnit {  // q4_0, q4_1: blocks of 32, so a half of a group i
     const std::uint32_t words[4] = {(first.x >> shift) & kNibbles, (first.y >> shift) & kNibbles,
                                     (second.x >> shift) & kNibbles, (second.y >> shift) & kNibbles};
     if constexpr (kOffset) {
-      const uint2 both =
-          *reinterpret_cast<const uint2*>(headers + row * kHeaderBytes + 8 * group);
+      const uint2 both = *reinterpret_cast<const uint2*>(headers + row * kHeaderBytes + 8 * group);
       const __half2 a = as_half2(both.x);
       const __half2 b = as_half2(both.y);
       scale_nibbles(words, {__low2half2(a), __low2half2(b)}, {__high2half2(a), __high2half2(b)},
@@ -166,15 +168,17 @@ struct UnitOf<ElementType::q4_k> : NibbleUnit {
     const std::uint32_t words[4] = {q.x & kNibbles, q.y & kNibbles, (q.x >> 4) & kNibbles,
                                     (q.y >> 4) & kNibbles};
     const uint4 h = *reinterpret_cast<const uint4*>(headers + row * kHeaderBytes);
-    // The group's two sub-blocks have neighbouring bytes of scales and minima.
-    const std::uint32_t scale = h.x >> (16 * group);
-    const std::uint32_t minimum = h.y >> (16 * group);
-    const float2 dm = __half22float2(as_half2(h.z));
-    const auto scaled_by = [](float by, std::uint32_t x) {
-      return __float2half2_rn(by * static_cast<float>(x & 0xFFU));
+    // The group's two sub-blocks have neighbouring bytes of scales and minima. A product of f16
+    // is rounded once, so it is what it would be by way of f32.
+    const __half2 dm = as_half2(h.z);
+    const __half2 bias = __float2half2_rn(1024.0F);
+    const auto scaled_by = [&](__half2 by, std::uint32_t bytes) {
+      return __hmul2(by, __hsub2(widened_pair(bytes, group), bias));
     };
-    scale_nibbles(words, {scaled_by(dm.x, scale), scaled_by(dm.x, scale >> 8)},
-                  {scaled_by(-dm.y, minimum), scaled_by(-dm.y, minimum >> 8)}, out);
+    const __half2 scales = scaled_by(__low2half2(dm), h.x);
+    const __half2 offsets = scaled_by(__hneg2(__high2half2(dm)), h.y);
+    scale_nibbles(words, {__low2half2(scales), __high2half2(scales)},
+                  {__low2half2(offsets), __high2half2(offsets)}, out);
   }
 };
 
@@ -199,17 +203,21 @@ struct UnitOf<ElementType::q6_k> {
     const uint2 second = eight_codes<4>(codes, row, 32 + 8 * c);
     const uint2 high = eight_codes<2>(codes + kTile * 64, row, 8 * c);
     const std::uint8_t* const header = headers + row * kHeaderBytes;
-    const float d = half_at(header + 8 + (block_half & 2));
-    const auto* const scales = reinterpret_cast<const std::int8_t*>(header) + 4 * group + (c >> 1);
+    const __half d = *reinterpret_cast<const __half*>(header + 8 + (block_half & 2));
+    // Of 16 columns each: this lane's are the first or the second and the third or the fourth.
+    const std::uint32_t scale_bytes =
+        (reinterpret_cast<const std::uint32_t*>(header)[group] ^ 0x80808080U) >> (8 * (c >> 1));
+    const __half2 scales =
+        __hmul2(__half2half2(d), __hsub2(as_half2(__byte_perm(scale_bytes, 0x64646464U, 0x4240)),
+                                         __float2half2_rn(1024.0F + 128.0F)));
     const __half2 bias = __float2half2_rn(1024.0F + 32.0F);
     const std::uint32_t lows[4] = {first.x, first.y, second.x, second.y};
     const std::uint32_t highs[2] = {high.x, high.y};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const __half2 scale = __float2half2_rn(d * static_cast<float>(scales[i / 2 * 2]));
-      const std::uint32_t word =
-          ((lows[i] >> (4 * group)) & kNibbles) |
-          (((highs[i & 1] >> (2 * (2 * group + i / 2))) & 0x03030303U) << 4);
+      const __half2 scale = i < 2 ? __low2half2(scales) : __high2half2(scales);
+      const std::uint32_t word = ((lows[i] >> (4 * group)) & kNibbles) |
+                                 (((highs[i & 1] >> (2 * (2 * group + i / 2))) & 0x03030303U) << 4);
       __half2 a;
       __half2 b;
       widen(word, bias, a, b);

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int c = lane & 3;
   const int row_of_lane = Unit::row_of(lane >> 2);  // of eight
-  const int side = warp & 7;    // 32 outputs of the tile
-  const int group = warp >> 3;  // 64 columns of the unit
+  const int side = warp & 7;                        // 32 outputs of the tile
+  const int group = warp >> 3;                      // 64 columns of the unit
   const std::uint32_t base = shared_address(shared);
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
@@ -75,8 +75,9 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     for (int t = 0; t < 2; ++t) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Unit::weights(codes, codes + UnitPlaces<T>::kHeaders, side * 32 + t * 16 + h * 8 + row_of_lane,
-                      group, c, static_cast<int>(k & 3), a[t][h]);
+        Unit::weights(codes, codes + UnitPlaces<T>::kHeaders,
+                      side * 32 + t * 16 + h * 8 + row_of_lane, group, c, static_cast<int>(k & 3),
+                      a[t][h]);
       }
     }
 #pragma unroll
@@ -112,9 +113,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     }
     __syncthreads();
     if (group == 0) {
-      float* const to =
-          m.parts + static_cast<std::size_t>(blockIdx.x + tile) * kRows * kTile + side * 32 +
-          row_of_lane;
+      float* const to = m.parts + static_cast<std::size_t>(blockIdx.x + tile) * kRows * kTile +
+                        side * 32 + row_of_lane;
 #pragma unroll
       for (int i = 0; i < kTilesN * 8; ++i) {
         const int t = i / (4 * kTilesN);

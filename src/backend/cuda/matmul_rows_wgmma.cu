@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
   // The same for all lanes, and the compiler knows.
   const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
   const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, 32 * kFetchingWarps,
-                                       kMultiplyingWarps);
+                                      kMultiplyingWarps);
   if (warp >= kMultiplyingWarps) {
     fetch_units<T, kRows>(m, maps, ring, shared_address(shared));
     return;
@@ -147,8 +147,7 @@ __global__ void __launch_bounds__(kRoomFor<kRows>, 1)
         Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
                       static_cast<int>(k & 3), a[h]);
       }
-      const std::uint64_t x =
-          wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
+      const std::uint64_t x = wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
       wgmma_fence();
 #pragma unroll
       for (int s = 0; s < 4; ++s) {
@@ -182,8 +181,9 @@ template <ElementType T>
 RowsMaps maps_of(const RowsArguments& m, std::uint32_t room) {
   RowsMaps maps{};
   for (int p = 0; p < UnitOf<T>::kPlanes; ++p) {
-    maps.planes[p] = tensor_map({m.w.data, m.w.row_bytes, m.w.rows, m.w.row_bytes},
-                                static_cast<std::uint32_t>(UnitOf<T>::pieces(p) * 16), kTileOutputs);
+    maps.planes[p] =
+        tensor_map({m.w.data, m.w.row_bytes, m.w.rows, m.w.row_bytes},
+                   static_cast<std::uint32_t>(UnitOf<T>::pieces(p) * 16), kTileOutputs);
   }
   maps.x = tensor_map({m.x.x, m.w.cols * 2, m.rows, std::size_t{m.w.cols} * 2}, 128, room);
   return maps;

@@ -17,14 +17,15 @@ constexpr int kFullShared = 224 * 1024;  // of a block, all but a little of what
 constexpr int kMostStages = 5;
 constexpr int kFetchingWarps = 4;
 constexpr int kThreads = kRowsThreads + 32 * kFetchingWarps;
-constexpr int kMultiplyingWarps = kRowsThreads / 32;
+[[maybe_unused]] constexpr int kMultiplyingWarps = kRowsThreads / 32;
 
 template <ElementType T, int kRows>
 struct Sizes {
   static constexpr int kX = UnitPlaces<T>::kBytes;
   static constexpr int kGroup = kRows * 128;  // 64 columns of the activations
   static constexpr int kStage = kX + 2 * kGroup;
-  static constexpr int kArriving = UnitPlaces<T>::kHeaders + 2 * kGroup;  // by tensor copies
+  // By tensor copies.
+  [[maybe_unused]] static constexpr int kArriving = UnitPlaces<T>::kHeaders + 2 * kGroup;
   static constexpr int kFit = (kFullShared - StageRing<kMostStages>::kBytes) / kStage;
   static constexpr int kStages = kFit < kMostStages ? kFit : kMostStages;
   static constexpr int kAll = kStages * kStage + StageRing<kStages>::kBytes;
@@ -104,13 +105,8 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
 
 #endif
 
-// Threads that registers are dealt for. Up to 32 rows leave 96 a thread, and room for a block of
-// the kernel before, so that this one's weights are on their way meanwhile.
-template <int kRows>
-constexpr int kRoomFor = kRows > 32 ? kThreads : 640;
-
 template <ElementType T, int kRows>
-__global__ void __launch_bounds__(kRoomFor<kRows>, 1)
+__global__ void __launch_bounds__(kThreads, 1)
     rows_kernel(const __grid_constant__ RowsArguments m, const __grid_constant__ RowsMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Unit = UnitOf<T>;

@@ -248,8 +248,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   // written again before anyone reads them.
   void warm_up(std::chrono::steady_clock::duration loading) {
     const auto begin = std::chrono::steady_clock::now();
-    const std::uint32_t most =
-        std::min({options_.max_rows, options_.max_context, options_.pages * kPageTokens, 256U});
+    const std::uint32_t most = std::min(
+        {options_.max_rows, options_.max_context, options_.pages * kPageTokens, kMostFewRows + 1});
     std::vector<PageId> pages(options_.pages);
     std::iota(pages.begin(), pages.end(), PageId{0});
     SamplingOptions sampling;
@@ -261,7 +261,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     for (const AdapterSet* adapters :
          {static_cast<const AdapterSet*>(nullptr), &std::as_const(all)}) {
       if (adapters != nullptr && adapters->uses.empty()) break;
-      for (const std::uint32_t wanted : {1U, 8U, 32U, 64U, most}) {
+      for (const std::uint32_t wanted : {1U, 8U, 32U, 64U, kRowTile, most}) {
         const std::uint32_t rows = std::min(wanted, most);
         const std::vector<TokenId> tokens(rows);
         const SequenceSlice slice{rows, 0, pages, adapters};

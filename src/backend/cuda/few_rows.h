@@ -9,13 +9,15 @@
 
 namespace edgerunner::cuda {
 
-// Products of 2 to 64 rows of activations with quantised weights, read once and as they stand:
-// dequantised in registers into the tensor cores' operands, f16 with f32 sums. The work of a matrix
+// Products of up to kMostFewRows rows of activations with quantised weights as they stand:
+// dequantised in registers into the tensor cores' operands, f16 with f32 sums, once for each
+// kRowTile rows. The work of a matrix
 // is a line of units, kUnitCols columns of kTileOutputs outputs each, cut into as many equal pieces
 // as there are multiprocessors. A piece may begin and end inside a tile, so a tile's sum comes in
 // parts; whoever needs the result adds them. The cut depends on the matrix and the device alone,
 // and so do the bits of a row.
-inline constexpr std::uint32_t kMostFewRows = 64;
+inline constexpr std::uint32_t kMostFewRows = 512;
+inline constexpr std::uint32_t kRowTile = 128;
 inline constexpr std::uint32_t kMostBlocks = 160;
 inline constexpr std::uint32_t kMostFewRowsCols =
     32768;  // of a matrix: a row in a block's registers

@@ -8,9 +8,10 @@
 namespace edgerunner::cuda {
 namespace {
 
-// Rows that a part has room for: what the kernels are made for.
+// Rows that a part has room for: what the kernels are made for, or whole tiles of them.
 std::uint32_t room_of(std::uint32_t rows) {
-  return rows <= 16 ? 16 : (rows <= 32 ? 32 : kMostFewRows);
+  if (rows <= 64) return rows <= 16 ? 16 : (rows <= 32 ? 32 : 64);
+  return (rows + kRowTile - 1) / kRowTile * kRowTile;
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ PartialProduct launch_matmul_rows(const StackedMatrices& w, const HalfRows& x, s
   DeviceMatrix matrix = w.part[0];
   for (std::uint32_t i = 1; i < w.count; ++i) matrix.rows += w.part[i].rows;
   const UnitCut cut(outputs, matrix.cols, device_blocks);
-  const RowsArguments arguments{matrix, w.first, x, rows, outputs, cut, parts};
+  const RowsArguments arguments{matrix, w.first, x, rows, room_of(rows), outputs, cut, parts};
   if (wgmma_supports(device_major())) {
     launch_matmul_rows_wgmma(arguments, stream);
   } else {

@@ -23,6 +23,7 @@ struct RowsArguments {
   std::uint32_t first;  // output of w that the launch begins at
   HalfRows x;
   std::uint32_t rows;     // of activations
+  std::uint32_t stride;   // rows that a part has room for
   std::uint32_t outputs;  // of this launch
   UnitCut cut;
   float* parts;

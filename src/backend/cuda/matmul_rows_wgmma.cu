@@ -15,9 +15,13 @@ namespace {
 
 constexpr int kFullShared = 224 * 1024;  // of a block, all but a little of what it can have
 constexpr int kMostStages = 5;
-constexpr int kFetchingWarps = 4;
-constexpr int kThreads = kRowsThreads + 32 * kFetchingWarps;
 [[maybe_unused]] constexpr int kMultiplyingWarps = kRowsThreads / 32;
+constexpr int kFetchingThreads = 128;
+constexpr int kThreads = kRowsThreads + kFetchingThreads;
+// Registers of a thread that multiplies whole tiles of rows and of one that fetches for them, out
+// of the 96 that there are for each.
+[[maybe_unused]] constexpr int kMultiplyingRegisters = 112;
+[[maybe_unused]] constexpr int kFetchingRegisters = 32;
 
 template <ElementType T, int kRows>
 struct Sizes {
@@ -40,7 +44,7 @@ struct RowsMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// What a fetching thread does: all units of the block, in their order.
+// What a fetching thread does: all units of the block in their order, once for each tile of rows.
 template <ElementType T, int kRows>
 __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
                             const StageRing<Sizes<T, kRows>::kStages>& ring, std::uint32_t base) {
@@ -48,8 +52,10 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
   using Size = Sizes<T, kRows>;
   const int thread = static_cast<int>(threadIdx.x) - kRowsThreads;
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
-  const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
+  const std::uint32_t count = m.cut.begin(blockIdx.x + 1) - begin;
+  const std::uint32_t all = count * ((m.rows + kRows - 1) / kRows);
   UnitWalk<T> walk(m.cut, m.w.cols, begin);
+  std::uint32_t left = count;  // of the tile of rows
   const auto fetch_weights = [&](std::uint32_t stage) {
     const std::uint32_t to = base + stage * Size::kStage;
     const std::uint32_t first = m.first + walk.tile() * kTile;
@@ -60,46 +66,119 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
       mbarrier_expect(ring.full(stage), Size::kArriving);
 #pragma unroll
       for (int p = 0; p < Unit::kPlanes; ++p) {
-        tensor_copy<true>(to + UnitPlaces<T>::plane(p), maps.planes + p,
-                          walk.segment() + Unit::code_offset(p, n, at), first, ring.full(stage));
+        const std::uint32_t plane = to + UnitPlaces<T>::plane(p);
+        const std::uint32_t byte = walk.segment() + Unit::code_offset(p, n, at);
+        if (all == count) {
+          tensor_copy<true>(plane, maps.planes + p, byte, first, ring.full(stage));
+        } else {
+          tensor_copy<false>(plane, maps.planes + p, byte, first, ring.full(stage));
+        }
       }
     }
     const int rows = static_cast<int>(m.outputs - walk.tile() * kTile);  // of the tile, and more
     const std::uint8_t* from =
         m.w.data + static_cast<std::size_t>(first + thread) * m.w.row_bytes + walk.segment();
 #pragma unroll
-    for (int row = thread; row < kTile; row += 32 * kFetchingWarps) {
+    for (int row = thread; row < kTile; row += kFetchingThreads) {
       Unit::header(to + UnitPlaces<T>::kHeaders + row * Unit::kHeaderBytes, from, n, at,
                    row < rows ? present : 0);
-      from += std::size_t{32 * kFetchingWarps} * m.w.row_bytes;
+      from += std::size_t{kFetchingThreads} * m.w.row_bytes;
     }
     mbarrier_arrive_after_copies(ring.full(stage));
     walk.advance();
+    if (--left == 0) {
+      walk = UnitWalk<T>(m.cut, m.w.cols, begin);
+      left = count;
+    }
   };
-  const auto fetch_x = [&](std::uint32_t k, std::uint32_t stage) {
+  UnitWalk<T> x_walk = walk;
+  std::uint32_t x_left = count;
+  std::uint32_t x_row = 0;
+  const auto fetch_x = [&](std::uint32_t stage) {
     if (thread != 0) return;
     const std::uint32_t to = base + stage * Size::kStage + Size::kX;
-    const std::uint32_t byte = k * kCols * 2;
-    tensor_copy<false>(to, &maps.x, byte, 0, ring.full(stage));
-    tensor_copy<false>(to + Size::kGroup, &maps.x, byte + 128, 0, ring.full(stage));
+    const std::uint32_t byte = x_walk.column() * 2;
+    tensor_copy<false>(to, &maps.x, byte, x_row, ring.full(stage));
+    tensor_copy<false>(to + Size::kGroup, &maps.x, byte + 128, x_row, ring.full(stage));
+    x_walk.advance();
+    if (--x_left == 0) {
+      x_walk = UnitWalk<T>(m.cut, m.w.cols, begin);
+      x_left = count;
+      x_row += kRows;
+    }
   };
 
   // Weights don't depend on the kernels before this one.
   RingPlace<Size::kStages> place;
-  const std::uint32_t filled = min(end, begin + Size::kStages);
-  for (std::uint32_t unit = begin; unit < filled; ++unit) fetch_weights(unit - begin);
+  const std::uint32_t filled = min(all, static_cast<std::uint32_t>(Size::kStages));
+  for (std::uint32_t i = 0; i < filled; ++i) fetch_weights(i);
   wait_for_previous();
-  std::uint32_t k = begin % m.cut.units;
-  const auto next_k = [&] { return std::exchange(k, k + 1 == m.cut.units ? 0 : k + 1); };
-  for (std::uint32_t unit = begin; unit < filled; ++unit) {
-    fetch_x(next_k(), place.stage());
+  for (std::uint32_t i = 0; i < all; ++i) {
+    if (i >= filled) {
+      ring.await_empty(place);
+      fetch_weights(place.stage());
+    }
+    fetch_x(place.stage());
     place.advance();
   }
-  for (std::uint32_t unit = filled; unit < end; ++unit) {
-    ring.await_empty(place);
-    fetch_weights(place.stage());
-    fetch_x(next_k(), place.stage());
-    place.advance();
+}
+
+// What a multiplying thread does with them.
+template <ElementType T, int kRows>
+__device__ void multiply_units(const RowsArguments& m,
+                               const StageRing<Sizes<T, kRows>::kStages>& ring,
+                               const std::uint8_t* shared, int warp) {
+  using Unit = UnitOf<T>;
+  using Size = Sizes<T, kRows>;
+  const int lane = static_cast<int>(threadIdx.x & 31);
+  const int c = lane & 3;
+  const int row_of_lane = warp * 16 + Unit::row_of(lane >> 2);
+  const std::uint32_t begin = m.cut.begin(blockIdx.x);
+  const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
+  float sum[kRows / 2] = {};
+  RingPlace<Size::kStages> place;
+  for (std::uint32_t first_row = 0; first_row < m.rows; first_row += kRows) {
+    std::uint32_t tile = begin / m.cut.units;
+    std::uint32_t k = begin - tile * m.cut.units;
+    for (std::uint32_t unit = begin; unit < end; ++unit) {
+      ring.await_full(place);
+      const std::uint8_t* const stage = shared + place.stage() * Size::kStage;
+#pragma unroll
+      for (int group = 0; group < 2; ++group) {
+        std::uint32_t a[2][8];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
+                        static_cast<int>(k & 3), a[h]);
+        }
+        const std::uint64_t x = wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
+        wgmma_fence();
+#pragma unroll
+        for (int s = 0; s < 4; ++s) {
+          wgmma_f16(sum, a[0][2 * s], a[1][2 * s], a[0][2 * s + 1], a[1][2 * s + 1], x + 2 * s);
+        }
+        wgmma_commit();
+        // There is no room for the next group's operands beside the sums of a whole tile of rows;
+        // the other warpgroups keep the matrix units busy.
+        if (kRows == kRowTile || group == 1) wgmma_wait<0>();
+      }
+      ring.give_back(place);
+      place.advance();
+      if (++k != m.cut.units && unit + 1 != end) continue;
+
+      // The part is complete.
+      float* const to =
+          m.parts + (static_cast<std::size_t>(blockIdx.x + tile) * m.stride + first_row) * kTile +
+          row_of_lane;
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) {
+        const std::uint32_t row = i / 4 * 8 + 2 * c + (i & 1);
+        if (first_row + row < m.rows) to[row * kTile + (i >> 1 & 1) * 8] = sum[i];
+        sum[i] = 0;
+      }
+      k = 0;
+      ++tile;
+    }
   }
 }
 
@@ -109,64 +188,20 @@ template <ElementType T, int kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     rows_kernel(const __grid_constant__ RowsArguments m, const __grid_constant__ RowsMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  using Unit = UnitOf<T>;
   using Size = Sizes<T, kRows>;
   extern __shared__ __align__(1024) std::uint8_t shared[];
   let_next_begin();
   // The same for all lanes, and the compiler knows.
   const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32), 0);
-  const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, 32 * kFetchingWarps,
+  const StageRing<Size::kStages> ring(shared + Size::kStages * Size::kStage, kFetchingThreads,
                                       kMultiplyingWarps);
   if (warp >= kMultiplyingWarps) {
+    if constexpr (kRows == kRowTile) keep_registers<kFetchingRegisters>();
     fetch_units<T, kRows>(m, maps, ring, shared_address(shared));
-    return;
-  }
-  wait_for_previous();
-
-  const int lane = static_cast<int>(threadIdx.x & 31);
-  const int c = lane & 3;
-  const int row_of_lane = warp * 16 + Unit::row_of(lane >> 2);
-  const std::uint32_t begin = m.cut.begin(blockIdx.x);
-  const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
-  float sum[kRows / 2] = {};
-  std::uint32_t tile = begin / m.cut.units;
-  std::uint32_t k = begin - tile * m.cut.units;
-  RingPlace<Size::kStages> place;
-  for (std::uint32_t unit = begin; unit < end; ++unit) {
-    ring.await_full(place);
-    const std::uint8_t* const stage = shared + place.stage() * Size::kStage;
-#pragma unroll
-    for (int group = 0; group < 2; ++group) {
-      std::uint32_t a[2][8];
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
-                      static_cast<int>(k & 3), a[h]);
-      }
-      const std::uint64_t x = wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < 4; ++s) {
-        wgmma_f16(sum, a[0][2 * s], a[1][2 * s], a[0][2 * s + 1], a[1][2 * s + 1], x + 2 * s);
-      }
-      wgmma_commit();
-    }
-    wgmma_wait<0>();
-    ring.give_back(place);
-    place.advance();
-    if (++k != m.cut.units && unit + 1 != end) continue;
-
-    // The part is complete.
-    float* const to =
-        m.parts + static_cast<std::size_t>(blockIdx.x + tile) * kRows * kTile + row_of_lane;
-#pragma unroll
-    for (int i = 0; i < kRows / 2; ++i) {
-      const std::uint32_t row = i / 4 * 8 + 2 * c + (i & 1);
-      if (row < m.rows) to[row * kTile + (i >> 1 & 1) * 8] = sum[i];
-      sum[i] = 0;
-    }
-    k = 0;
-    ++tile;
+  } else {
+    if constexpr (kRows == kRowTile) take_registers<kMultiplyingRegisters>();
+    wait_for_previous();
+    multiply_units<T, kRows>(m, ring, shared, warp);
   }
 #else
   __trap();
@@ -205,8 +240,10 @@ void launch_matmul_rows_wgmma(const RowsArguments& arguments, cudaStream_t strea
       launch<kType, 16>(arguments, stream);
     } else if (arguments.rows <= 32) {
       launch<kType, 32>(arguments, stream);
-    } else {
+    } else if (arguments.rows <= 64) {
       launch<kType, 64>(arguments, stream);
+    } else {
+      launch<kType, kRowTile>(arguments, stream);
     }
   });
 }

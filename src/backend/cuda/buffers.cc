@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/few_rows.h"
+
 namespace edgerunner::cuda {
 namespace {
 
@@ -41,6 +43,15 @@ std::size_t branch_width(const DecoderSpec& spec) {
 
 std::size_t pages_per_sequence(const ExecutorOptions& options) {
   return pages_for(options.max_context);
+}
+
+// What passes of many rows and of few keep between kernels, never both.
+std::size_t work_bytes(const Widths& w, const ExecutorOptions& options) {
+  const std::uint32_t rows = std::min(options.max_rows, kMostFewRows);
+  const std::uint32_t widest =
+      std::max({w.dim, w.qkv_row, 2 * w.ffn, std::min(w.vocab, kMostOutputs)});
+  return std::max<std::size_t>(most_weights(w) * sizeof(__half),
+                               partial_floats(rows, widest) * sizeof(float));
 }
 
 }  // namespace
@@ -88,14 +99,14 @@ HalfScratch::HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options
   x = DeviceBuffer(options.max_rows * widest_half(widths) * sizeof(__half));
   scale = DeviceBuffer(options.max_rows * std::max(1U, widths.most_used) * sizeof(float));
   weight_values = most_weights(widths);
-  w = DeviceBuffer(weight_values * sizeof(__half));
+  work = DeviceBuffer(work_bytes(widths, options));
 }
 
 std::uint64_t HalfScratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   const Widths w(spec);
   return options.max_rows * (widest_half(w) * sizeof(__half) +
                              std::uint64_t{std::max(1U, w.most_used)} * sizeof(float)) +
-         most_weights(w) * sizeof(__half);
+         work_bytes(w, options);
 }
 
 bool HalfScratch::supports(const DecoderSpec& spec) {

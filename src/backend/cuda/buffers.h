@@ -53,7 +53,9 @@ struct HalfScratch {
 
   DeviceBuffer x;      // [max_rows, widest] or the chosen experts' [slots, ffn], f16
   DeviceBuffer scale;  // [max_rows] or [slots]
-  DeviceBuffer w;      // [weight_values] f16: matrices of a layer, or a part of the head
+  // Matrices of a layer, or a part of the head, as weight_values values of f16; or, in a pass of
+  // few rows, a product's parts (few_rows.h).
+  DeviceBuffer work;
   std::size_t weight_values = 0;
 };
 

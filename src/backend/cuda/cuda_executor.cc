@@ -368,14 +368,13 @@ bool cuda_available() {
 }
 
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {
-  return {
-      cuda::CachePool::bytes(spec, options),
-      cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
-          cuda::Rotations::bytes(spec, options) + cuda::Adapters::bytes(options) +
-          cuda::Chooser::bytes(spec, options) +
-          (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
-               ? cuda::HalfScratch::bytes(spec, options) + cuda::FewRowsPass::bytes(spec, options)
-               : 0)};
+  return {cuda::CachePool::bytes(spec, options),
+          cuda::Scratch::bytes(spec, options) + cuda::BatchUpload::bytes(options) +
+              cuda::Rotations::bytes(spec, options) + cuda::Adapters::bytes(options) +
+              cuda::Chooser::bytes(spec, options) +
+              (options.precision == Precision::fast && cuda::HalfScratch::supports(spec)
+                   ? cuda::HalfScratch::bytes(spec, options)
+                   : 0)};
 }
 
 }  // namespace edgerunner

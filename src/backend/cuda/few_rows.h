@@ -16,7 +16,7 @@ namespace edgerunner::cuda {
 // as there are multiprocessors. A piece may begin and end inside a tile, so a tile's sum comes in
 // parts; whoever needs the result adds them. The cut depends on the matrix and the device alone,
 // and so do the bits of a row.
-inline constexpr std::uint32_t kMostFewRows = 512;
+inline constexpr std::uint32_t kMostFewRows = 640;  // a chunk of 512 and what decodes beside it
 inline constexpr std::uint32_t kRowTile = 128;
 inline constexpr std::uint32_t kMostBlocks = 160;
 inline constexpr std::uint32_t kMostFewRowsCols =
@@ -66,10 +66,10 @@ struct PartialProduct {
   UnitCut cut;
 };
 
-// Multiprocessors that take part, and most rows of one launch, on a device whose compute capability
-// begins with `major`.
+// Multiprocessors that take part; and the most rows for which these products are the fastest in a
+// model of that width, on a device whose compute capability begins with `major`.
 std::uint32_t few_rows_blocks(int multiprocessors);
-std::uint32_t most_few_rows(int major);
+std::uint32_t most_few_rows(int major, std::uint32_t dim);
 // Floats that the parts of a launch of so many outputs take at most.
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs);
 

@@ -11,10 +11,6 @@
 namespace edgerunner::cuda {
 namespace {
 
-std::uint32_t rows_of(const ExecutorOptions& options) {
-  return std::min(options.max_rows, kMostFewRows);
-}
-
 // Whether b's rows go on where a's end.
 bool stackable(const DeviceMatrix& a, const DeviceMatrix& b) {
   return a.type == b.type && a.cols == b.cols &&
@@ -42,19 +38,11 @@ bool FewRowsPass::supports(const DeviceWeights& weights) {
                      });
 }
 
-std::uint64_t FewRowsPass::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
-  const Widths w(spec);
-  const std::uint32_t widest =
-      std::max({w.dim, w.qkv_row, 2 * w.ffn, std::min(w.vocab, kMostOutputs)});
-  return partial_floats(rows_of(options), widest) * sizeof(float);
-}
-
 FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& options,
                          const DeviceProperties& device)
     : c_(context),
       blocks_(few_rows_blocks(device.multiprocessors)),
-      most_rows_(std::min(rows_of(options), most_few_rows(device.major))),
-      parts_(bytes(context.spec, options)) {
+      most_rows_(std::min(options.max_rows, most_few_rows(device.major, context.spec.dim))) {
   c_.order = ColumnOrder::operand;
 }
 
@@ -73,7 +61,8 @@ void FewRowsPass::to_half(const Norm& norm, std::uint32_t rows, cudaStream_t str
 
 PartialProduct FewRowsPass::multiply(const StackedMatrices& w, std::uint32_t outputs,
                                      std::uint32_t rows, cudaStream_t stream) const {
-  return launch_matmul_rows(w, c_.half_rows(), rows, outputs, blocks_, parts_.as<float>(), stream);
+  return launch_matmul_rows(w, c_.half_rows(), rows, outputs, blocks_, c_.half->work.as<float>(),
+                            stream);
 }
 
 PartialProduct FewRowsPass::multiply(const DeviceMatrix& w, std::uint32_t rows,

@@ -16,8 +16,6 @@ class FewRowsPass {
  public:
   // Whether every matrix has a type that the kernels know.
   static bool supports(const DeviceWeights& weights);
-  // Device memory that a pass keeps.
-  static std::uint64_t bytes(const DecoderSpec& spec, const ExecutorOptions& options);
 
   FewRowsPass(const PassContext& context, const ExecutorOptions& options,
               const DeviceProperties& device);
@@ -61,7 +59,6 @@ class FewRowsPass {
   PassContext c_;
   std::uint32_t blocks_;
   std::uint32_t most_rows_;
-  DeviceBuffer parts_;  // [partial_floats]
 };
 
 }  // namespace edgerunner::cuda

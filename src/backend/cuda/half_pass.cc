@@ -26,7 +26,7 @@ void HalfPass::launch(const HalfMatmul& m, cudaStream_t stream) const {
 
 void HalfPass::multiply(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
                         std::uint32_t rows, bool add, cudaStream_t stream) const {
-  auto* const unpacked = c_.half->w.as<__half>();
+  auto* const unpacked = c_.half->work.as<__half>();
   // Even, so that every part begins at an even output.
   const auto part = static_cast<std::uint32_t>(c_.half->weight_values / w.cols) & ~1U;
   for (std::uint32_t first = 0; first < w.rows; first += part) {
@@ -51,7 +51,7 @@ void HalfPass::project(const DeviceLayer& w, std::uint32_t y_stride, std::uint32
                        cudaStream_t stream) const {
   float* const qkv = c_.scratch.qkv.as<float>();
   if (w.q_bias == nullptr && w.k_bias == nullptr && w.v_bias == nullptr) {
-    auto* const unpacked = c_.half->w.as<__half>();
+    auto* const unpacked = c_.half->work.as<__half>();
     std::uint32_t outputs = 0;
     for (const DeviceMatrix* matrix : {&w.q, &w.k, &w.v}) {
       launch_dequantize_to_half(*matrix, 0, matrix->rows,
@@ -126,7 +126,7 @@ void HalfPass::hidden(std::size_t layer, const Projection& gate, const Projectio
   float* const gated = c_.scratch.gate.as<float>();
   if (wgmma_ && gate.w.rows > 0 && c_.spec.activation == Activation::silu &&
       !c_.adapters.change(layer, {gate.target, up.target})) {
-    auto* const unpacked = c_.half->w.as<__half>();
+    auto* const unpacked = c_.half->work.as<__half>();
     launch_dequantize_to_half(gate.w, 0, ffn, unpacked, stream);
     launch_dequantize_to_half(up.w, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
     HalfMatmul m;

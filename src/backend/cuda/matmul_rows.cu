@@ -25,8 +25,10 @@ std::uint32_t few_rows_blocks(int multiprocessors) {
   return std::min(static_cast<std::uint32_t>(multiprocessors), kMostBlocks);
 }
 
-std::uint32_t most_few_rows(int major) {
-  return wgmma_supports(major) ? kMostFewRows : kLittleRows;
+std::uint32_t most_few_rows(int major, std::uint32_t dim) {
+  constexpr std::uint32_t kNarrow = 1536;  // matrices have fewer units than there are blocks
+  if (!wgmma_supports(major)) return kLittleRows;
+  return dim < kNarrow ? 2 * kRowTile : kMostFewRows;
 }
 
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs) {
@@ -40,7 +42,8 @@ PartialProduct launch_matmul_rows(const StackedMatrices& w, const HalfRows& x, s
   DeviceMatrix matrix = w.part[0];
   for (std::uint32_t i = 1; i < w.count; ++i) matrix.rows += w.part[i].rows;
   const UnitCut cut(outputs, matrix.cols, device_blocks);
-  const RowsArguments arguments{matrix, w.first, x, rows, room_of(rows), outputs, cut, parts};
+  const RowsArguments arguments{matrix, w.first,       x,    rows, room_of(rows), outputs,
+                                cut,    device_blocks, parts};
   if (wgmma_supports(device_major())) {
     launch_matmul_rows_wgmma(arguments, stream);
   } else {

@@ -26,6 +26,7 @@ struct RowsArguments {
   std::uint32_t stride;   // rows that a part has room for
   std::uint32_t outputs;  // of this launch
   UnitCut cut;
+  std::uint32_t device_blocks;  // at once
   float* parts;
 };
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backend/cuda/chain.cuh"
 #include "backend/cuda/few_rows_units.cuh"
 #include "backend/cuda/matmul_rows.h"
@@ -53,7 +55,8 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
   const int thread = static_cast<int>(threadIdx.x) - kRowsThreads;
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t count = m.cut.begin(blockIdx.x + 1) - begin;
-  const std::uint32_t all = count * ((m.rows + kRows - 1) / kRows);
+  const std::uint32_t row_tiles = (m.rows + kRows - 1) / kRows;
+  const std::uint32_t all = count * ((row_tiles - blockIdx.y + gridDim.y - 1) / gridDim.y);
   UnitWalk<T> walk(m.cut, m.w.cols, begin);
   std::uint32_t left = count;  // of the tile of rows
   const auto fetch_weights = [&](std::uint32_t stage) {
@@ -93,7 +96,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
   };
   UnitWalk<T> x_walk = walk;
   std::uint32_t x_left = count;
-  std::uint32_t x_row = 0;
+  std::uint32_t x_row = blockIdx.y * kRows;
   const auto fetch_x = [&](std::uint32_t stage) {
     if (thread != 0) return;
     const std::uint32_t to = base + stage * Size::kStage + Size::kX;
@@ -104,7 +107,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
     if (--x_left == 0) {
       x_walk = UnitWalk<T>(m.cut, m.w.cols, begin);
       x_left = count;
-      x_row += kRows;
+      x_row += gridDim.y * kRows;
     }
   };
 
@@ -137,7 +140,8 @@ __device__ void multiply_units(const RowsArguments& m,
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
   float sum[kRows / 2] = {};
   RingPlace<Size::kStages> place;
-  for (std::uint32_t first_row = 0; first_row < m.rows; first_row += kRows) {
+  for (std::uint32_t first_row = blockIdx.y * kRows; first_row < m.rows;
+       first_row += gridDim.y * kRows) {
     std::uint32_t tile = begin / m.cut.units;
     std::uint32_t k = begin - tile * m.cut.units;
     for (std::uint32_t unit = begin; unit < end; ++unit) {
@@ -227,7 +231,11 @@ void launch(const RowsArguments& arguments, cudaStream_t stream) {
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   static_cast<void>(allowed);  // a launch says what is wrong
-  launch_chained(kernel, dim3(arguments.cut.blocks), kThreads, kBytes, stream, arguments,
+  // Where a matrix has too few units for all blocks, its tiles of rows are shared out among them.
+  const std::uint32_t tiles = (arguments.rows + kRows - 1) / kRows;
+  const std::uint32_t sharing =
+      std::clamp(arguments.device_blocks / arguments.cut.blocks, 1U, tiles);
+  launch_chained(kernel, dim3(arguments.cut.blocks, sharing), kThreads, kBytes, stream, arguments,
                  maps_of<T>(arguments, kRows));
 }
 

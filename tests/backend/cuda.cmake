@@ -15,6 +15,7 @@ if(EDGERUNNER_CUDA_ENABLED)
     cuda/cuda_families_test.cc
     cuda/cuda_family_ops_test.cc
     cuda/cuda_fast_bits_test.cc
+    cuda/cuda_few_rows_rotate_test.cc
     cuda/cuda_fixtures_test.cc
     cuda/cuda_memory_test.cc
     cuda/cuda_models_test.cc

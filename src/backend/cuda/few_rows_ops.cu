@@ -2,12 +2,11 @@
 
 #include "backend/cuda/activate.cuh"
 #include "backend/cuda/chain.cuh"
-#include "backend/cuda/few_rows.h"
+#include "backend/cuda/few_rows_parts.cuh"
 #include "backend/cuda/ptx.cuh"
 #include "backend/cuda/reduce.cuh"
 
-// What follows a product of a few rows: each kernel adds the product's parts as it reads them,
-// always in the order of the columns.
+// What follows a product of a few rows; of queries, keys and values see few_rows_rotate.cu.
 
 namespace edgerunner::cuda {
 namespace {
@@ -17,56 +16,6 @@ namespace {
 constexpr int kThreads = 1024;
 constexpr int kShare = 4;
 constexpr std::uint32_t kMostSharedRows = 32;
-
-// Where a tile's parts begin, and how many there are. It takes divisions to find out: the kernels
-// of whole rows do so once a tile.
-struct TileParts {
-  std::uint32_t first;
-  std::uint32_t count;
-};
-__device__ inline TileParts tile_parts(const UnitCut& cut, std::uint32_t tile) {
-  const std::uint32_t unit = tile * cut.units;
-  const std::uint32_t first = cut.block_of(unit);
-  return {first + tile, cut.block_of(unit + cut.units - 1) - first + 1};
-}
-
-// Elements at[0], at[1], ... of a row of the product; 0 at and past `end`. kAtOnce parts of each
-// are on their way together: the trips to the L2 are what these kernels wait for.
-template <int kAtOnce, int kCount, typename PartsOf>
-__device__ inline void product_at(const PartialProduct& p, std::uint32_t row,
-                                  const std::uint32_t (&at)[kCount], std::uint32_t end,
-                                  const PartsOf& parts_of, float (&out)[kCount]) {
-  const float scale = p.scale[row];
-  std::uint32_t from[kCount];
-  std::uint32_t count[kCount];
-#pragma unroll
-  for (int e = 0; e < kCount; ++e) {
-    const bool inside = at[e] < end;
-    const TileParts parts = parts_of(inside ? at[e] / kTileOutputs : 0);
-    count[e] = inside ? parts.count : 0;
-    from[e] = (parts.first * p.stride + row) * kTileOutputs + at[e] % kTileOutputs;
-    out[e] = 0;
-  }
-  const std::uint32_t most = p.cut.most_sharing();
-  const std::uint32_t step = p.stride * kTileOutputs;
-  for (std::uint32_t part = 0; part < most; part += kAtOnce) {
-    float value[kAtOnce][kCount];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) {
-        value[i][e] = part + i < count[e] ? __ldcg(p.parts + from[e] + (part + i) * step) : 0.0F;
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) out[e] += value[i][e];
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < kCount; ++e) out[e] *= scale;
-}
 
 constexpr int kCollectThreads = 256;
 
@@ -90,7 +39,7 @@ __global__ void __launch_bounds__(kCollectThreads)
 #pragma unroll
   for (int part = 0; part < 3; ++part) {
     if (i >= from && i < bias.end[part] && bias.part[part] != nullptr) {
-      value += bias.part[part][i - from];
+      value = __fadd_rn(value, bias.part[part][i - from]);  // as few_rows_rotate.cu adds it
     }
     from = bias.end[part];
   }

@@ -121,18 +121,39 @@ void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Nor
   if (next != nullptr && !fused) to_half(*next, rows, stream);
 }
 
-void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
+void FewRowsPass::queries(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
   const BlockNorms& norms = c_.weights.norms()[index];
-  const AttentionShape shape = attention_shape(c_.spec.layers[index]);
+  const LayerSpec& spec = c_.spec.layers[index];
+  const AttentionShape shape = attention_shape(spec);
   float* const qkv = c_.scratch.qkv.as<float>();
+  const bool by_head = norms.q_row.weight == nullptr && norms.k_row.weight == nullptr;
+  if (by_head && stackable(w.q, w.k) && stackable(w.k, w.v) &&
+      !c_.adapters.change(index, {LoraTarget::q, LoraTarget::k, LoraTarget::v})) {
+    const StackedBias bias = {{w.q_bias, w.k_bias, w.v_bias},
+                              {w.q.rows, w.q.rows + w.k.rows, shape.row()}};
+    const PartialProduct product =
+        multiply({{w.q, w.k, w.v}, 3, shape.row(), 0}, shape.row(), rows.rows, stream);
+    c_.timer.lap(Operation::qkv, stream);
+    launch_rotate_parts(product, bias, shape, c_.rotations.of(spec.rope, w.q_norm, w.k_norm), rows,
+                        qkv, c_.cache.layer(index), stream);
+    c_.timer.lap(Operation::rope_and_cache, stream);
+    return;
+  }
   const std::array<Projection, 3> projections = {{{LoraTarget::q, &w.q, w.q_bias},
                                                   {LoraTarget::k, &w.k, w.k_bias},
                                                   {LoraTarget::v, &w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
   c_.adapt_half_qkv(index, shape, rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
-  attend_cached(c_, index, rows, stream);
+  rotate_and_cache(c_, index, rows, stream);
+}
+
+void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
+  const DeviceLayer& w = c_.weights.layers()[index];
+  const BlockNorms& norms = c_.weights.norms()[index];
+  queries(index, rows, stream);
+  attend(c_, index, rows, stream);
   const bool mixed = c_.spec.layers[index].mixture.count > 0;  // which norms for itself
   add_block(index, {LoraTarget::o, &w.o, w.o_bias}, norms.attention_post,
             mixed ? nullptr : &norms.feed_forward, rows.rows, stream);

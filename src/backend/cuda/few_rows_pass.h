@@ -44,6 +44,8 @@ class FewRowsPass {
   void project(std::span<const Projection> projections, std::uint32_t rows, float* y,
                std::uint32_t y_stride, cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
+  // Queries into scratch.qkv, keys and values into the cache, for the rows in half.
+  void queries(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
   // half.

@@ -95,10 +95,11 @@ void launch_rotate_parts(const PartialProduct& product, const StackedBias& bias,
                          const DeviceBatch& batch, float* qkv, const DeviceCache& cache,
                          cudaStream_t stream);
 
-// x += product + bias; then, where `weight` is given, to = norm(x) (launch_norm_to_half).
+// x += product + bias; then, where `weight` is given, to = norm(x) (launch_norm_to_half), and
+// `normed` the same in f32 where it is not null.
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
-                         const HalfRows& to, cudaStream_t stream);
+                         const HalfRows& to, float* normed, cudaStream_t stream);
 
 // to = activation(gate + bias) * (up + bias) for a product whose outputs are all of gate's, then
 // up's.

@@ -122,7 +122,7 @@ template <int kBlocks, int kGroups>
 __global__ void __launch_bounds__(kThreads / kBlocks)
     add_and_norm_kernel(const __grid_constant__ PartialProduct product, const float* bias,
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
-                        HalfRows to) {
+                        HalfRows to, float* normed) {
   __shared__ float2 scratch[kThreads / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
   if (weight != nullptr) begin_row<kBlocks>();
@@ -161,6 +161,15 @@ __global__ void __launch_bounds__(kThreads / kBlocks)
   const float2 whole = reduce_row<kBlocks>(peak, squares, scratch);
   const float norm = 1.0F / sqrtf(whole.y / static_cast<float>(dim) + epsilon);
   write_row<kBlocks>(value, norm, whole.x * norm, row, dim, to);
+  if (normed == nullptr) return;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const std::uint32_t at = element<kBlocks>(g, e);
+      if (at < dim) normed[static_cast<std::size_t>(row) * dim + at] = value[g][e] * norm;
+    }
+  }
 }
 
 template <int kBlocks, int kGroups, Activation kActivation>
@@ -237,11 +246,11 @@ void launch_collect(const PartialProduct& product, const StackedBias& bias, std:
 
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
-                         const HalfRows& to, cudaStream_t stream) {
+                         const HalfRows& to, float* normed, cudaStream_t stream) {
   with_groups(rows, dim, [&](auto blocks, auto groups) {
     launch_chained_clusters(blocks(), add_and_norm_kernel<blocks(), groups()>,
                             dim3(rows * blocks()), kThreads / blocks(), 0, stream, product, bias,
-                            dim, x, weight, epsilon, to);
+                            dim, x, weight, epsilon, to, normed);
   });
 }
 

@@ -51,14 +51,21 @@ class FewRowsPass {
   // half.
   void hidden(std::size_t layer, const Projection& gate, const Projection& up, std::uint32_t rows,
               cudaStream_t stream) const;
-  // The experts' part of a layer, left in scratch.branch.
+  // The experts' part of a layer, left in scratch.branch, for the rows in half and scratch.normed.
   void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
-  // x += norm(W x + bias) for the rows in half, the last product of a block; then half =
-  // next(x), where there is a next norm.
-  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm, const Norm* next,
-                 std::uint32_t rows, cudaStream_t stream) const;
-  // half = norm(scratch.x).
-  void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
+  // The norm that comes next, if any: half = norm(x), and scratch.normed as well where wanted.
+  struct NextNorm {
+    const Norm* norm = nullptr;
+    bool in_f32 = false;
+  };
+  void apply(const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const;
+  // x += post_norm(W x + bias) for the rows in half, the last product of a block; then the next
+  // norm.
+  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
+                 const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const;
+  // The same for what a block has left in scratch.branch.
+  void add_branch(const Norm& post_norm, const NextNorm& next, std::uint32_t rows,
+                  cudaStream_t stream) const;
 
   PassContext c_;
   std::uint32_t blocks_;

@@ -64,58 +64,57 @@ __global__ void __launch_bounds__(kRouterWarps * 32)
   }
 }
 
-// A warp a row. A lane has every 32nd score.
+// A warp a row. A lane has every 32nd probability, as an integer of the same order: its bits and 1,
+// or 0 once it has been chosen.
 __global__ void choose_kernel(std::uint32_t count, std::uint32_t used, bool normalised,
                               const float* scores, std::uint32_t rows, ExpertRows to) {
-  extern __shared__ float copies[];  // [kWarps, count]
+  extern __shared__ std::uint32_t shared[];  // [kWarps, count + used]
   wait_for_previous();
   let_next_begin();
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t row = blockIdx.x * kWarps + warp;
   if (row >= rows) return;
   const std::uint32_t lane = threadIdx.x & 31;
-  float* const score = copies + warp * count;
-  for (std::uint32_t i = lane; i < count; i += 32) {
-    score[i] = scores[static_cast<std::size_t>(row) * count + i];
-  }
-  std::uint32_t* const experts = to.experts + static_cast<std::size_t>(row) * used;
-  float* const weights = to.weights + static_cast<std::size_t>(row) * used;
+  const float* const score = scores + static_cast<std::size_t>(row) * count;
+  std::uint32_t* const keys = shared + warp * (count + used);
+  std::uint32_t* const chosen = keys + count;
 
   float peak = -FLT_MAX;
   for (std::uint32_t i = lane; i < count; i += 32) peak = fmaxf(peak, score[i]);
   peak = warp_max(peak);
   float total = 0;
-  for (std::uint32_t i = lane; i < count; i += 32) total += score[i] = expf(score[i] - peak);
+  for (std::uint32_t i = lane; i < count; i += 32) {
+    const float probability = expf(score[i] - peak);
+    total += probability;
+    keys[i] = __float_as_uint(probability) + 1;
+  }
   total = warp_sum(total);
 
   float kept = 0;
   for (std::uint32_t rank = 0; rank < used; ++rank) {
-    float best = -2;  // below what is taken already
+    std::uint32_t key = 0;
     std::uint32_t expert = 0;
     for (std::uint32_t i = lane; i < count; i += 32) {
-      if (score[i] > best) {
-        best = score[i];
+      if (keys[i] > key) {
+        key = keys[i];
         expert = i;
       }
     }
-    for (int distance = 16; distance > 0; distance >>= 1) {
-      const float other = __shfl_xor_sync(0xFFFFFFFFU, best, distance);
-      const std::uint32_t other_expert = __shfl_xor_sync(0xFFFFFFFFU, expert, distance);
-      if (other > best || (other == best && other_expert < expert)) {
-        best = other;
-        expert = other_expert;
-      }
-    }
-    kept += best;
-    if ((expert & 31) == lane) score[expert] = -1;
-    if (lane == 0) {
-      experts[rank] = expert;
-      weights[rank] = best;
+    const std::uint32_t best = __reduce_max_sync(0xFFFFFFFFU, key);
+    expert = __reduce_min_sync(0xFFFFFFFFU, key == best ? expert : ~0U);
+    kept += __uint_as_float(best - 1);
+    if ((expert & 31) == lane) {
+      keys[expert] = 0;
+      chosen[rank] = best - 1;
+      to.experts[static_cast<std::size_t>(row) * used + rank] = expert;
     }
   }
-  if (lane != 0) return;
+  __syncwarp();
   const float divisor = normalised ? kept : total;
-  for (std::uint32_t rank = 0; rank < used; ++rank) weights[rank] /= divisor;
+  for (std::uint32_t rank = lane; rank < used; rank += 32) {
+    to.weights[static_cast<std::size_t>(row) * used + rank] =
+        __uint_as_float(chosen[rank]) / divisor;
+  }
 }
 
 __device__ std::uint32_t block_count(std::uint32_t x, std::uint32_t* scratch) {
@@ -222,8 +221,8 @@ void launch_route_few(const DeviceMatrix& router, const float* x, std::uint32_t 
 void launch_choose_experts(const MixtureSpec& spec, const float* scores, std::uint32_t rows,
                            const ExpertRows& to, cudaStream_t stream) {
   launch_chained(choose_kernel, dim3((rows + kWarps - 1) / kWarps), kThreads,
-                 kWarps * spec.count * sizeof(float), stream, spec.count, spec.used,
-                 spec.normalised, scores, rows, to);
+                 kWarps * (spec.count + spec.used) * sizeof(std::uint32_t), stream, spec.count,
+                 spec.used, spec.normalised, scores, rows, to);
 }
 
 void launch_group_by_expert(const MixtureSpec& spec, std::uint32_t rows, std::uint32_t tile_rows,

@@ -4,8 +4,7 @@
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack_half.cuh"
 
-// The experts of one row. The weights are all that takes time, and many warps that each ask for
-// their own keep the memory busy: a warp makes an output.
+// The experts of one row. The weights are all that takes time: many warps ask for their own.
 
 namespace edgerunner::cuda {
 namespace {
@@ -25,15 +24,14 @@ __device__ inline float dot_eight(const uint4& weights, const float* x, float su
   return sum;
 }
 
-__device__ inline std::uint32_t output_of_warp() { return blockIdx.x * kWarps + threadIdx.x / 32; }
-
+// A warp an output of an expert.
 template <ElementType T>
 __global__ void __launch_bounds__(kWarps * 32)
     hidden_kernel(const __grid_constant__ RowExperts p, Activation activation, const float* x,
                   float* hidden) {
   wait_for_previous();
   let_next_begin();
-  const std::uint32_t out = output_of_warp();
+  const std::uint32_t out = blockIdx.x * kWarps + threadIdx.x / 32;
   if (out >= p.ffn) return;
   constexpr int kStep = kUnpackStep<T>;
   const std::uint32_t lane = threadIdx.x & 31;
@@ -62,34 +60,57 @@ __global__ void __launch_bounds__(kWarps * 32)
   hidden[static_cast<std::size_t>(blockIdx.y) * p.ffn + out] = active * up;
 }
 
+// A warp an expert, of some neighbouring outputs, whose weights are all on their way together.
+constexpr int kOutputs = 4;
+
 template <ElementType T>
 __global__ void __launch_bounds__(kWarps * 32)
     down_kernel(const __grid_constant__ RowExperts p, const float* hidden, const float* share,
                 std::uint32_t dim, float* branch) {
+  __shared__ float sums[kWarps][kOutputs];
   wait_for_previous();
   let_next_begin();
-  const std::uint32_t out = output_of_warp();
-  if (out >= dim) return;
   constexpr int kStep = kUnpackStep<T>;
+  const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;
-  float whole = 0;
-#pragma unroll 4
-  for (std::uint32_t rank = 0; rank < p.used; ++rank) {
-    const std::uint8_t* const row =
-        p.down.data + (static_cast<std::size_t>(p.experts[rank]) * dim + out) * p.down.row_bytes;
+  const std::uint32_t out0 = blockIdx.x * kOutputs;
+  float whole[kOutputs] = {};
+  for (std::uint32_t rank = warp; rank < p.used; rank += kWarps) {
+    const std::uint8_t* const rows =
+        p.down.data + (static_cast<std::size_t>(p.experts[rank]) * dim + out0) * p.down.row_bytes;
     const float* const from = hidden + static_cast<std::size_t>(rank) * p.ffn;
-    float sum = 0;
+    float sum[kOutputs] = {};
+#pragma unroll 2
     for (std::uint32_t i = lane * kStep; i < p.ffn; i += 32 * kStep) {
-      uint4 values[kStep / 8];
-      unpack_half<T>(row, p.ffn, i, values);
+      uint4 values[kOutputs][kStep / 8];
 #pragma unroll
-      for (int c = 0; c < kStep / 8; ++c) sum = dot_eight(values[c], from + i + 8 * c, sum);
+      for (int o = 0; o < kOutputs; ++o) {
+        const std::size_t used = out0 + o < dim ? o : 0;
+        unpack_half<T>(rows + used * p.down.row_bytes, p.ffn, i, values[o]);
+      }
+#pragma unroll
+      for (int c = 0; c < kStep / 8; ++c) {
+#pragma unroll
+        for (int o = 0; o < kOutputs; ++o) {
+          sum[o] = dot_eight(values[o][c], from + i + 8 * c, sum[o]);
+        }
+      }
     }
-    whole = fmaf(p.weights[rank], sum, whole);
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) whole[o] = fmaf(p.weights[rank], sum[o], whole[o]);
   }
-  whole = warp_sum(whole);
-  if (lane != 0) return;
-  branch[out] = share == nullptr ? whole : branch[out] / (1.0F + expf(-*share)) + whole;
+#pragma unroll
+  for (int o = 0; o < kOutputs; ++o) {
+    whole[o] = warp_sum(whole[o]);
+    if (lane == 0) sums[warp][o] = whole[o];
+  }
+  __syncthreads();
+  const std::uint32_t out = out0 + threadIdx.x;
+  if (threadIdx.x >= kOutputs || out >= dim) return;
+  float sum = share == nullptr ? 0.0F : branch[out] / (1.0F + expf(-*share));
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += sums[w][threadIdx.x];
+  branch[out] = sum;
 }
 
 }  // namespace
@@ -106,7 +127,7 @@ void launch_row_experts_hidden(const RowExperts& experts, Activation activation,
 void launch_row_experts_down(const RowExperts& experts, const float* hidden, const float* share,
                              std::uint32_t dim, float* branch, cudaStream_t stream) {
   visit_type(experts.down.type, [&](auto tag) {
-    launch_chained(down_kernel<decltype(tag)::kType>, dim3((dim + kWarps - 1) / kWarps),
+    launch_chained(down_kernel<decltype(tag)::kType>, dim3((dim + kOutputs - 1) / kOutputs),
                    kWarps * 32, 0, stream, experts, hidden, share, dim, branch);
   });
 }

@@ -33,11 +33,13 @@ __global__ void __launch_bounds__(kThreads)
   const ExpertTile tile = p.tiles[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::uint32_t cols = p.w.cols;
+  const DeviceMatrix& w = blockIdx.z == 0 ? p.w : p.also_w;
+  float* const y = blockIdx.z == 0 ? p.y : p.also_y;
+  const std::uint32_t cols = w.cols;
   const std::uint32_t output0 = blockIdx.x * kOutputs;
   const std::uint32_t base = shared_address(shared);
   const std::uint8_t* const weights =
-      p.w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + output0) * p.w.row_bytes;
+      w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + output0) * w.row_bytes;
   const auto source = [&](std::uint32_t row) {
     return p.sources == nullptr ? tile.first + row : p.sources[tile.first + row];
   };
@@ -77,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
       const int row = index / kPieces;
       const int at = index % kPieces * kStep;
       const std::size_t used = output0 + row < p.outputs ? row : 0;
-      unpack_half<T>(weights + used * p.w.row_bytes, cols, k0 + at < cols ? k0 + at : 0, values[i]);
+      unpack_half<T>(weights + used * w.row_bytes, cols, k0 + at < cols ? k0 + at : 0, values[i]);
     }
   };
   const auto place_weights = [&](std::uint32_t k0, std::uint32_t stage) {
@@ -135,13 +137,13 @@ __global__ void __launch_bounds__(kThreads)
       const std::uint32_t row = 16 * i + 8 * half + (lane >> 2);
       if (row >= tile.rows) continue;
       const float scale = x.scale[source(row)];
-      float* const y = p.y + static_cast<std::size_t>(tile.first + row) * p.outputs;
+      float* const to = y + static_cast<std::size_t>(tile.first + row) * p.outputs;
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
           const std::uint32_t output = output0 + 16 * warp + 8 * j + 2 * (lane & 3) + k;
-          if (output < p.outputs) y[output] = sum[i][j][2 * half + k] * scale;
+          if (output < p.outputs) to[output] = sum[i][j][2 * half + k] * scale;
         }
       }
     }
@@ -153,7 +155,8 @@ __global__ void __launch_bounds__(kThreads)
 void launch_experts_half(const ExpertProduct& product, const HalfRows& x, cudaStream_t stream) {
   visit_type(product.w.type, [&](auto tag) {
     constexpr ElementType kType = decltype(tag)::kType;
-    const dim3 grid((product.outputs + kOutputs - 1) / kOutputs, product.most_tiles);
+    const dim3 grid((product.outputs + kOutputs - 1) / kOutputs, product.most_tiles,
+                    product.also_y == nullptr ? 1 : 2);
     const auto kernel = product.tile_rows == kFewExpertRows
                             ? experts_kernel<kType, kFewExpertRows>
                             : experts_kernel<kType, kManyExpertRows>;

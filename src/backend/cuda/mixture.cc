@@ -47,11 +47,12 @@ ExpertProduct route(const PassContext& c, std::size_t layer, std::uint32_t rows,
   return product;
 }
 
-// The three products with the experts' matrices, and what follows each: multiply(product) of the
-// rows by source, activate(), and multiply(product) of the slots.
+// The three products with the experts' matrices, and what follows them: multiply(product) of the
+// rows by source, twice or, where `joins`, both at once; activate(); multiply(product) of the
+// slots.
 template <typename Multiply, typename Activate>
 void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProduct product,
-         const Multiply& multiply, const Activate& activate, cudaStream_t stream) {
+         bool joins, const Multiply& multiply, const Activate& activate, cudaStream_t stream) {
   const MixtureSpec& spec = c.spec.layers[layer].mixture;
   const DeviceMixture& w = c.weights.mixtures()[layer];
   const MixtureScratch& space = c.scratch.mixture;
@@ -59,10 +60,17 @@ void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProd
   product.outputs = spec.ffn_dim;
   product.w = w.gate;
   product.y = c.scratch.gate.as<float>();
-  multiply(product);
-  product.w = w.up;
-  product.y = c.scratch.up.as<float>();
-  multiply(product);
+  if (joins) {
+    product.also_w = w.up;
+    product.also_y = c.scratch.up.as<float>();
+    multiply(product);
+    product.also_y = nullptr;
+  } else {
+    multiply(product);
+    product.w = w.up;
+    product.y = c.scratch.up.as<float>();
+    multiply(product);
+  }
   activate(rows * spec.used, spec.ffn_dim);
   c.timer.lap(Operation::gate_up, stream);
   product.sources = nullptr;
@@ -145,7 +153,7 @@ std::uint64_t MixtureScratch::bytes(const DecoderSpec& spec, const ExecutorOptio
 void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
   float* const gate = c.scratch.gate.as<float>();
   mix(
-      c, layer, rows, route(c, layer, rows, rows == 1 ? 1 : kExpertRowsF32, stream),
+      c, layer, rows, route(c, layer, rows, rows == 1 ? 1 : kExpertRowsF32, stream), false,
       [&](const ExpertProduct& product) {
         const bool of_rows = product.sources != nullptr;
         launch_experts_f32(product, of_rows ? c.scratch.normed.as<float>() : gate, stream);
@@ -159,10 +167,11 @@ void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaSt
 
 void mix_half(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
   const DeviceMixture& w = c.weights.mixtures()[layer];
-  if (rows == 1 && w.gate.type == w.up.type) return mix_row(c, layer, stream);
+  const bool alike = w.gate.type == w.up.type;
+  if (rows == 1 && alike) return mix_row(c, layer, stream);
   const HalfRows half = c.half->rows();
   mix(
-      c, layer, rows, route(c, layer, rows, half_tile_rows(rows), stream),
+      c, layer, rows, route(c, layer, rows, half_tile_rows(rows), stream), alike,
       [&](const ExpertProduct& product) { launch_experts_half(product, half, stream); },
       [&](std::uint32_t slots, std::uint32_t ffn) {
         launch_activate_to_half(c.spec.activation, c.scratch.gate.as<float>(),

@@ -61,6 +61,10 @@ struct ExpertProduct {
   std::uint32_t most_tiles = 0;
   std::uint32_t tile_rows = 0;
   float* y = nullptr;  // [slots, outputs]
+  // Another matrix of the same shape and type for the same rows, and what becomes of it; none where
+  // also_y is null. For launch_experts_half alone.
+  DeviceMatrix also_w = {};
+  float* also_y = nullptr;
 };
 // In f32, adding up as launch_matmul_f32 does; tiles are of 1 or kExpertRowsF32 rows.
 inline constexpr std::uint32_t kExpertRowsF32 = 8;

@@ -15,16 +15,18 @@ if(EDGERUNNER_CUDA_ENABLED)
     cuda/cuda_families_test.cc
     cuda/cuda_family_ops_test.cc
     cuda/cuda_fast_bits_test.cc
+    cuda/cuda_few_rows_rotate_test.cc
     cuda/cuda_fixtures_test.cc
     cuda/cuda_memory_test.cc
     cuda/cuda_models_test.cc
     cuda/cuda_sampling_test.cc
     cuda/cuda_shapes_test.cc
     cuda/cuda_small_test.cc
+    cuda/cuda_step_graph_test.cc
     $<TARGET_OBJECTS:cuda_test_kernels>
     ../support/lora_fixture.cc
     ../support/model_fixture.cc)
   edgerunner_compile_alone(cuda_test cuda/cuda_fast_bits_test.cc cuda/cuda_models_test.cc
-                           cuda/cuda_sampling_test.cc)
+                           cuda/cuda_sampling_test.cc cuda/cuda_step_graph_test.cc)
   target_include_directories(cuda_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 endif()

@@ -143,6 +143,12 @@ bool Adapters::any() const {
   return std::any_of(loaded_.begin(), loaded_.end(), [](const Loaded& l) { return l.used; });
 }
 
+std::vector<bool> Adapters::used() const {
+  std::vector<bool> result;
+  for (const Loaded& loaded : loaded_) result.push_back(loaded.used);
+  return result;
+}
+
 bool Adapters::change(std::size_t layer, std::initializer_list<LoraTarget> targets) const {
   return std::any_of(loaded_.begin(), loaded_.end(), [&](const Loaded& loaded) {
     return loaded.used && std::any_of(targets.begin(), targets.end(), [&](LoraTarget target) {

@@ -24,8 +24,10 @@ class Adapters {
   // the executor was not made for.
   void begin(const Batch& batch, cudaStream_t stream);
 
-  // Whether any row of the batch has any; and whether those change any of a layer's matrices.
+  // Whether any row of the batch has any; which of the executor's; and whether those change any of
+  // a layer's matrices.
   bool any() const;
+  std::vector<bool> used() const;
   bool change(std::size_t layer, std::initializer_list<LoraTarget> targets) const;
 
   // y += scale * B (A x) for the rows that have adapters of the matrix, `chosen` of the batch or

@@ -23,9 +23,7 @@ void rotate_and_cache(const PassContext& c, std::size_t layer, const DeviceBatch
   c.timer.lap(Operation::rope_and_cache, stream);
 }
 
-void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
-                   cudaStream_t stream) {
-  rotate_and_cache(c, layer, rows, stream);
+void attend(const PassContext& c, std::size_t layer, const DeviceBatch& rows, cudaStream_t stream) {
   const AttentionShape shape = attention_shape(c.spec.layers[layer]);
   const DeviceCache& cache = c.cache.layer(layer);
   const float* const qkv = c.scratch.qkv.as<float>();
@@ -38,6 +36,12 @@ void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& r
     launch_to_half(attended, rows.rows, shape.q_dim(), c.half_rows(), stream);
   }
   c.timer.lap(Operation::attention, stream);
+}
+
+void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
+                   cudaStream_t stream) {
+  rotate_and_cache(c, layer, rows, stream);
+  attend(c, layer, rows, stream);
 }
 
 }  // namespace edgerunner::cuda

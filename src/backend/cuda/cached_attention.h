@@ -11,7 +11,11 @@ namespace edgerunner::cuda {
 void rotate_and_cache(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
                       cudaStream_t stream);
 
-// The same and attention, fast precision: to the heads' outputs in half.
+// Attention of a layer whose queries lie there, rotated, and whose cache has the rows' keys and
+// values; fast precision: to the heads' outputs in half.
+void attend(const PassContext& c, std::size_t layer, const DeviceBatch& rows, cudaStream_t stream);
+
+// Both.
 void attend_cached(const PassContext& c, std::size_t layer, const DeviceBatch& rows,
                    cudaStream_t stream);
 

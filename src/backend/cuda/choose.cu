@@ -94,7 +94,7 @@ class DeviceTeam {
   Shared& shared_;
 };
 
-__device__ ChoiceRow row_of(const ChoiceRows& rows, std::uint32_t step) {
+__device__ ChoiceRow row_of(const ChoiceRows& rows) {
   const std::size_t row = blockIdx.y;
   return {rows.settings + row,
           rows.states + row,
@@ -106,54 +106,55 @@ __device__ ChoiceRow row_of(const ChoiceRows& rows, std::uint32_t step) {
           rows.bin_counts + row * kBins,
           rows.lists + row * kListRoom,
           rows.vocab,
-          step};
+          rows.steps[row]};
 }
 
-__global__ void prepare_kernel(ChoiceRows rows, std::uint32_t step) {
+__global__ void prepare_kernel(ChoiceRows rows) {
   __shared__ Shared shared;
-  prepare(DeviceTeam(shared), row_of(rows, step));
+  prepare(DeviceTeam(shared), row_of(rows));
 }
 
-__global__ void survey_kernel(ChoiceRows rows, std::uint32_t step) {
+__global__ void survey_kernel(ChoiceRows rows) {
   __shared__ Shared shared;
-  survey(DeviceTeam(shared), row_of(rows, step));
+  survey(DeviceTeam(shared), row_of(rows));
 }
 
-__global__ void weigh_kernel(ChoiceRows rows, std::uint32_t step) {
+__global__ void weigh_kernel(ChoiceRows rows) {
   __shared__ Shared shared;
-  weigh(DeviceTeam(shared), row_of(rows, step));
+  weigh(DeviceTeam(shared), row_of(rows));
 }
 
-__global__ void gather_kernel(ChoiceRows rows, std::uint32_t step) {
+__global__ void gather_kernel(ChoiceRows rows) {
   __shared__ Shared shared;
-  gather(DeviceTeam(shared), row_of(rows, step));
+  gather(DeviceTeam(shared), row_of(rows));
 }
 
-__global__ void finish_kernel(ChoiceRows rows, std::uint32_t step, TokenId* next_tokens,
+__global__ void finish_kernel(ChoiceRows rows, TokenId* next_tokens,
                               std::uint32_t* next_positions) {
   __shared__ Shared shared;
-  const TokenId token = finish(DeviceTeam(shared), row_of(rows, step));
+  const ChoiceRow by = row_of(rows);
+  const TokenId token = finish(DeviceTeam(shared), by);
   if (threadIdx.x != 0) return;
   const std::uint32_t row = blockIdx.y;
-  rows.tokens[step * rows.rows + row] = token;
-  if (next_tokens == nullptr) return;
+  rows.tokens[by.step * rows.rows + row] = token;
+  rows.steps[row] = by.step + 1;
   next_tokens[row] = token == kNoToken ? 0 : token;  // a valid one: what follows is not used
   ++next_positions[row];
 }
 
 }  // namespace
 
-void launch_choose(const ChoiceRows& rows, std::uint32_t step, TokenId* next_tokens,
-                   std::uint32_t* next_positions, cudaStream_t stream) {
+void launch_choose(const ChoiceRows& rows, TokenId* next_tokens, std::uint32_t* next_positions,
+                   cudaStream_t stream) {
   const dim3 each(1, rows.rows);
   const dim3 wide((rows.vocab + kTokensOfABlock - 1) / kTokensOfABlock, rows.rows);
-  if (rows.changed) prepare_kernel<<<each, kThreads, 0, stream>>>(rows, step);
-  survey_kernel<<<wide, kThreads, 0, stream>>>(rows, step);
+  if (rows.changed) prepare_kernel<<<each, kThreads, 0, stream>>>(rows);
+  survey_kernel<<<wide, kThreads, 0, stream>>>(rows);
   if (rows.drawn) {
-    weigh_kernel<<<wide, kThreads, 0, stream>>>(rows, step);
-    gather_kernel<<<wide, kThreads, 0, stream>>>(rows, step);
+    weigh_kernel<<<wide, kThreads, 0, stream>>>(rows);
+    gather_kernel<<<wide, kThreads, 0, stream>>>(rows);
   }
-  finish_kernel<<<each, kThreads, 0, stream>>>(rows, step, next_tokens, next_positions);
+  finish_kernel<<<each, kThreads, 0, stream>>>(rows, next_tokens, next_positions);
 }
 
 }  // namespace edgerunner::cuda

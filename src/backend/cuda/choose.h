@@ -20,6 +20,7 @@ struct ChoiceRows {
   std::uint32_t* bin_counts = nullptr;       // [rows, kBins]
   Listed* lists = nullptr;                   // [rows, kListRoom]
   TokenId* tokens = nullptr;                 // [steps, rows]: what was chosen
+  std::uint32_t* steps = nullptr;            // [rows], tokens chosen since the batch began
   std::uint32_t history_room = 0;
   std::uint32_t vocab = 0;
   std::uint32_t rows = 0;
@@ -27,9 +28,9 @@ struct ChoiceRows {
   bool drawn = false;    // whether any row is not greedy
 };
 
-// Chooses token number `step` of every row. Where `next_tokens` is given, the tokens chosen and the
-// positions that they take become the next forward pass's rows.
-void launch_choose(const ChoiceRows& rows, std::uint32_t step, TokenId* next_tokens,
-                   std::uint32_t* next_positions, cudaStream_t stream);
+// Chooses the next token of every row and counts it. The tokens chosen and the positions that they
+// take become the next forward pass's rows.
+void launch_choose(const ChoiceRows& rows, TokenId* next_tokens, std::uint32_t* next_positions,
+                   cudaStream_t stream);
 
 }  // namespace edgerunner::cuda

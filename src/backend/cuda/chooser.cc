@@ -20,6 +20,7 @@ Chooser::Layout::Layout(const DecoderSpec& spec, const ExecutorOptions& options)
   history = take(history_room * sizeof(TokenId));
   sent = at;
   tokens = take(kMostSteps * sizeof(TokenId));
+  steps = take(sizeof(std::uint32_t));
   states = take(sizeof(ChoiceState));
   counts = take(spec.vocab_size * sizeof(std::uint32_t));
   bin_weights = take(kBins * sizeof(std::uint64_t));
@@ -40,6 +41,7 @@ Chooser::Chooser(const DecoderSpec& spec, const ExecutorOptions& options)
   array(rows_.biases, layout_.biases);
   array(rows_.history, layout_.history);
   array(rows_.tokens, layout_.tokens);
+  array(rows_.steps, layout_.steps);
   array(rows_.states, layout_.states);
   array(rows_.counts, layout_.counts);
   array(rows_.bin_weights, layout_.bin_weights);
@@ -83,11 +85,13 @@ void Chooser::begin(std::span<const TokenChoice> choices, float* logits, cudaStr
     send(history_at, row.history.size_bytes());
   }
   send(layout_.settings, choices.size() * sizeof(ChoiceSettings));
+  check(cudaMemsetAsync(rows_.steps, 0, choices.size() * sizeof(std::uint32_t), stream),
+        "starting to choose");
 }
 
-void Chooser::launch(std::uint32_t step, TokenId* next_tokens, std::uint32_t* next_positions,
+void Chooser::launch(TokenId* next_tokens, std::uint32_t* next_positions,
                      cudaStream_t stream) const {
-  launch_choose(rows_, step, next_tokens, next_positions, stream);
+  launch_choose(rows_, next_tokens, next_positions, stream);
 }
 
 std::span<const TokenId> Chooser::fetch(std::uint32_t steps, cudaStream_t stream) const {

@@ -21,10 +21,14 @@ class Chooser {
 
   // Brings choices to the device: one for each row of `logits`, [choices, vocab].
   void begin(std::span<const TokenChoice> choices, float* logits, cudaStream_t stream);
-  void launch(std::uint32_t step, TokenId* next_tokens, std::uint32_t* next_positions,
-              cudaStream_t stream) const;
-  // What `steps` steps have chosen, [steps, rows]; valid once the stream has come so far.
+  // Chooses the next token of each, which becomes a row of the next forward pass.
+  void launch(TokenId* next_tokens, std::uint32_t* next_positions, cudaStream_t stream) const;
+  // What `steps` launches have chosen, [steps, rows]; valid once the stream has come so far.
   std::span<const TokenId> fetch(std::uint32_t steps, cudaStream_t stream) const;
+
+  // Whether any row has a bias or penalties; and whether any is not greedy.
+  bool changed() const { return rows_.changed; }
+  bool drawn() const { return rows_.drawn; }
 
  private:
   // Where each array begins in the memory, in bytes.
@@ -32,7 +36,7 @@ class Chooser {
     Layout(const DecoderSpec& spec, const ExecutorOptions& options);
     std::uint32_t history_room;
     std::size_t settings, biases, history;  // of which the host has a copy to send
-    std::size_t tokens, states, counts, bin_weights, bin_counts, lists;
+    std::size_t tokens, steps, states, counts, bin_weights, bin_counts, lists;
     std::size_t sent;  // bytes of the first three
     std::size_t total;
   };

@@ -25,6 +25,7 @@
 #include "backend/cuda/ops.h"
 #include "backend/cuda/pass_timer.h"
 #include "backend/cuda/rotations.h"
+#include "backend/cuda/step_graph.h"
 #include "edgerunner/error.h"
 
 namespace edgerunner::cuda {
@@ -130,11 +131,20 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     check_steps(batch, choices.size(), steps, tokens.size());
     const DeviceBatch rows = begin(batch, steps - 1);
     chooser_.begin(choices, scratch_.logits.as<float>(), stream_);
-    const bool goes_on = steps > 1;
-    for (std::uint32_t step = 0; step < steps; ++step) {
+    const auto launch = [&] {
       compute(rows, wanted);
-      chooser_.launch(step, goes_on ? upload_.tokens() : nullptr,
-                      goes_on ? upload_.positions() : nullptr, stream_);
+      chooser_.launch(upload_.tokens(), upload_.positions(), stream_);
+    };
+    // Steps of one persistent kernel are one launch anyway.
+    const bool replayed = few_.has_value() && rows.rows <= few_->most_rows() && !decodes(rows) &&
+                          rows.rows == batch.sequences.size() && rows.rows == wanted;
+    const StepKey key{rows.rows, chooser_.changed(), chooser_.drawn(), adapters_.used()};
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      if (replayed) {
+        graphs_.run(key, stream_, launch);
+      } else {
+        launch();
+      }
     }
     const std::span<const TokenId> chosen = chooser_.fetch(steps, stream_);
     check(cudaGetLastError(), "starting a forward pass");
@@ -270,11 +280,34 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         TokenId chosen = kNoToken;
         choose({tokens, {&slice, 1}, {&last, 1}}, {&choice, 1}, 1, {&chosen, 1});
       }
+      if (few_.has_value()) warm_up_decoding(sampling, adapters);
+    }
+    if (few_.has_value()) {
+      info_.kernels.emplace_back(graphs_.works()
+                                     ? "decoding several rows: a step is one CUDA graph"
+                                     : "decoding several rows: kernel by kernel, as no CUDA graph "
+                                       "could be made of a step");
     }
     using Milliseconds = std::chrono::duration<double, std::milli>;
     info_.kernels.push_back(fmt::format(
         "weights on the device after {:.0f} ms; warm-up {:.0f} ms", Milliseconds(loading).count(),
         Milliseconds(std::chrono::steady_clock::now() - begin).count()));
+  }
+
+  // Decodes as many sequences as there can be, so that the graphs of steps are made. All write the
+  // same page.
+  void warm_up_decoding(const SamplingOptions& sampling, const AdapterSet* adapters) {
+    const std::uint32_t rows = std::min(few_->most_rows(), options_.max_logit_rows);
+    const std::uint32_t steps = std::min(3U, options_.max_context);
+    const PageId page = 0;
+    const std::vector<TokenId> tokens(rows);
+    const std::vector<SequenceSlice> slices(rows, SequenceSlice{1, 0, {&page, 1}, adapters});
+    std::vector<std::uint32_t> wanted(rows);
+    std::iota(wanted.begin(), wanted.end(), 0U);
+    const std::vector<TokenChoice> choices(rows,
+                                           TokenChoice{&sampling, std::span(tokens).first(1), 0});
+    std::vector<TokenId> chosen(std::size_t{steps} * rows);
+    choose({tokens, slices, wanted}, choices, steps, chosen);
   }
 
   // Takes the rows through all layers by the pass that is fastest for so many, then visits it for
@@ -327,6 +360,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   BatchUpload upload_;
   Adapters adapters_;
   Chooser chooser_;
+  StepGraphs graphs_;
   PassTimer timer_;
   PinnedBuffer logits_;  // [max_logit_rows, vocab]
   F32Pass plain_;

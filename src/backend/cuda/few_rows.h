@@ -89,10 +89,19 @@ struct StackedBias {
 void launch_collect(const PartialProduct& product, const StackedBias& bias, std::uint32_t rows,
                     std::uint32_t outputs, float* y, std::uint32_t y_stride, cudaStream_t stream);
 
-// x += product + bias; then, where `weight` is given, to = norm(x) (launch_norm_to_half).
+// Queries, keys and values from their product, its outputs [q | k | v], and each one's bias:
+// launch_collect and launch_rotate_and_cache in one, to the same bits. Of `qkv` only the queries
+// are written.
+void launch_rotate_parts(const PartialProduct& product, const StackedBias& bias,
+                         const AttentionShape& shape, const RotateWeights& weights,
+                         const DeviceBatch& batch, float* qkv, const DeviceCache& cache,
+                         cudaStream_t stream);
+
+// x += product + bias; then, where `weight` is given, to = norm(x) (launch_norm_to_half), and
+// `normed` the same in f32 where it is not null.
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
-                         const HalfRows& to, cudaStream_t stream);
+                         const HalfRows& to, float* normed, cudaStream_t stream);
 
 // to = activation(gate + bias) * (up + bias) for a product whose outputs are all of gate's, then
 // up's.

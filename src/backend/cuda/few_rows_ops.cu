@@ -2,12 +2,11 @@
 
 #include "backend/cuda/activate.cuh"
 #include "backend/cuda/chain.cuh"
-#include "backend/cuda/few_rows.h"
+#include "backend/cuda/few_rows_parts.cuh"
 #include "backend/cuda/ptx.cuh"
 #include "backend/cuda/reduce.cuh"
 
-// What follows a product of a few rows: each kernel adds the product's parts as it reads them,
-// always in the order of the columns.
+// What follows a product of a few rows; of queries, keys and values see few_rows_rotate.cu.
 
 namespace edgerunner::cuda {
 namespace {
@@ -19,56 +18,6 @@ template <int kBlocks>
 constexpr int kThreads = kBlocks == 1 ? 1024 : 256;  // of a block
 template <int kBlocks>
 constexpr int kRowThreads = kBlocks* kThreads<kBlocks>;
-
-// Where a tile's parts begin, and how many there are. It takes divisions to find out: the kernels
-// of whole rows do so once a tile.
-struct TileParts {
-  std::uint32_t first;
-  std::uint32_t count;
-};
-__device__ inline TileParts tile_parts(const UnitCut& cut, std::uint32_t tile) {
-  const std::uint32_t unit = tile * cut.units;
-  const std::uint32_t first = cut.block_of(unit);
-  return {first + tile, cut.block_of(unit + cut.units - 1) - first + 1};
-}
-
-// Elements at[0], at[1], ... of a row of the product; 0 at and past `end`. kAtOnce parts of each
-// are on their way together: the trips to the L2 are what these kernels wait for.
-template <int kAtOnce, int kCount, typename PartsOf>
-__device__ inline void product_at(const PartialProduct& p, std::uint32_t row,
-                                  const std::uint32_t (&at)[kCount], std::uint32_t end,
-                                  const PartsOf& parts_of, float (&out)[kCount]) {
-  const float scale = p.scale[row];
-  std::uint32_t from[kCount];
-  std::uint32_t count[kCount];
-#pragma unroll
-  for (int e = 0; e < kCount; ++e) {
-    const bool inside = at[e] < end;
-    const TileParts parts = parts_of(inside ? at[e] / kTileOutputs : 0);
-    count[e] = inside ? parts.count : 0;
-    from[e] = (parts.first * p.stride + row) * kTileOutputs + at[e] % kTileOutputs;
-    out[e] = 0;
-  }
-  const std::uint32_t most = p.cut.most_sharing();
-  const std::uint32_t step = p.stride * kTileOutputs;
-  for (std::uint32_t part = 0; part < most; part += kAtOnce) {
-    float value[kAtOnce][kCount];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) {
-        value[i][e] = part + i < count[e] ? __ldcg(p.parts + from[e] + (part + i) * step) : 0.0F;
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) out[e] += value[i][e];
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < kCount; ++e) out[e] *= scale;
-}
 
 constexpr int kCollectThreads = 256;
 
@@ -92,7 +41,7 @@ __global__ void __launch_bounds__(kCollectThreads)
 #pragma unroll
   for (int part = 0; part < 3; ++part) {
     if (i >= from && i < bias.end[part] && bias.part[part] != nullptr) {
-      value += bias.part[part][i - from];
+      value = __fadd_rn(value, bias.part[part][i - from]);  // as few_rows_rotate.cu adds it
     }
     from = bias.end[part];
   }
@@ -174,7 +123,7 @@ template <int kBlocks, int kGroups, int kEach>
 __global__ void __launch_bounds__(kThreads<kBlocks>)
     add_and_norm_kernel(const __grid_constant__ PartialProduct product, const float* bias,
                         std::uint32_t dim, float* x, const float* weight, float epsilon,
-                        HalfRows to) {
+                        HalfRows to, float* normed) {
   __shared__ float2 scratch[kRowThreads<kBlocks> / 32];
   __shared__ TileParts parts[2 * kMostFewRowsCols / kTileOutputs];
   if (weight != nullptr) begin_row<kBlocks>();
@@ -213,6 +162,15 @@ __global__ void __launch_bounds__(kThreads<kBlocks>)
   const float2 whole = reduce_row<kBlocks>(peak, squares, scratch);
   const float norm = 1.0F / sqrtf(whole.y / static_cast<float>(dim) + epsilon);
   write_row<kBlocks>(value, norm, whole.x * norm, row, dim, to);
+  if (normed == nullptr) return;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const std::uint32_t at = element<kBlocks, kEach>(g, e);
+      if (at < dim) normed[static_cast<std::size_t>(row) * dim + at] = value[g][e] * norm;
+    }
+  }
 }
 
 template <int kBlocks, int kGroups, int kEach, Activation kActivation>
@@ -307,11 +265,11 @@ void launch_collect(const PartialProduct& product, const StackedBias& bias, std:
 
 void launch_add_and_norm(const PartialProduct& product, const float* bias, std::uint32_t rows,
                          std::uint32_t dim, float* x, const float* weight, float epsilon,
-                         const HalfRows& to, cudaStream_t stream) {
+                         const HalfRows& to, float* normed, cudaStream_t stream) {
   with_groups(dim, [&](auto blocks, auto groups, auto each) {
     launch_chained_clusters(blocks(), add_and_norm_kernel<blocks(), groups(), each()>,
                             dim3(rows * blocks()), kThreads<blocks()>, 0, stream, product, bias,
-                            dim, x, weight, epsilon, to);
+                            dim, x, weight, epsilon, to, normed);
   });
 }
 

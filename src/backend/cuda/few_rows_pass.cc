@@ -47,7 +47,7 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
 }
 
 void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
-  to_half(c_.weights.norms().front().attention, rows.rows, stream);
+  apply({&c_.weights.norms().front().attention}, rows.rows, stream);
   c_.timer.lap(Operation::attention_norm, stream);
   for (std::size_t layer = 0; layer < c_.spec.layers.size(); ++layer) {
     attention(layer, rows, stream);
@@ -55,8 +55,33 @@ void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
   }
 }
 
-void FewRowsPass::to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const {
-  launch_norm_to_half(norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, c_.half_rows(), stream);
+HalfRows FewRowsPass::half_for(const NextNorm& next) const {
+  HalfRows rows = c_.half_rows();
+  rows.order = next.order;
+  return rows;
+}
+
+void FewRowsPass::apply(const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const {
+  if (next.norm == nullptr) return;
+  if (next.in_f32) {
+    c_.norm(*next.norm, rows, nullptr, stream);
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, half_for(next), stream);
+  } else {
+    launch_norm_to_half(*next.norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, half_for(next),
+                        stream);
+  }
+}
+
+void FewRowsPass::add_branch(const Norm& post_norm, const NextNorm& next, std::uint32_t rows,
+                             cudaStream_t stream) const {
+  if (next.norm == nullptr || next.in_f32) {
+    c_.add_branch(post_norm, rows, stream);
+    apply(next, rows, stream);
+  } else {
+    launch_add_branch_to_half(c_.scratch.branch.as<float>(), post_norm, c_.spec.residual_scale,
+                              rows, c_.spec.dim, c_.scratch.x.as<float>(), *next.norm,
+                              half_for(next), stream);
+  }
 }
 
 PartialProduct FewRowsPass::multiply(const StackedMatrices& w, std::uint32_t outputs,
@@ -93,40 +118,64 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
 }
 
 void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
-                            const Norm* next, std::uint32_t rows, cudaStream_t stream) const {
+                            const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const {
   if (!c_.adds_directly(post_norm)) {
     float* const branch = c_.scratch.branch.as<float>();
     project({&last, 1}, rows, branch, c_.spec.dim, stream);
     c_.adapt_half(layer, last.target, rows, branch, c_.spec.dim, stream);
-    c_.add_branch(post_norm, rows, stream);
-    if (next != nullptr) to_half(*next, rows, stream);
+    add_branch(post_norm, next, rows, stream);
     return;
   }
   // An RMSNorm follows at once, in the same kernel. Adapters come before it: what they change is
   // the residual stream alone.
   c_.adapt_half(layer, last.target, rows, c_.scratch.x.as<float>(), c_.spec.dim, stream);
-  const bool fused = next != nullptr && next->weight != nullptr && next->bias == nullptr;
+  const Norm* const norm = next.norm;
+  const bool fused = norm != nullptr && norm->weight != nullptr && norm->bias == nullptr;
   launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
-                      c_.scratch.x.as<float>(), fused ? next->weight : nullptr,
-                      c_.spec.norm_epsilon, c_.half_rows(), stream);
-  if (next != nullptr && !fused) to_half(*next, rows, stream);
+                      c_.scratch.x.as<float>(), fused ? norm->weight : nullptr,
+                      c_.spec.norm_epsilon, half_for(next),
+                      next.in_f32 ? c_.scratch.normed.as<float>() : nullptr, stream);
+  if (!fused) apply(next, rows, stream);
 }
 
-void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
+void FewRowsPass::queries(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
   const DeviceLayer& w = c_.weights.layers()[index];
   const BlockNorms& norms = c_.weights.norms()[index];
-  const AttentionShape shape = attention_shape(c_.spec.layers[index]);
+  const LayerSpec& spec = c_.spec.layers[index];
+  const AttentionShape shape = attention_shape(spec);
   float* const qkv = c_.scratch.qkv.as<float>();
+  const bool by_head = norms.q_row.weight == nullptr && norms.k_row.weight == nullptr;
+  if (by_head && stackable(w.q, w.k) && stackable(w.k, w.v) &&
+      !c_.adapters.change(index, {LoraTarget::q, LoraTarget::k, LoraTarget::v})) {
+    const StackedBias bias = {{w.q_bias, w.k_bias, w.v_bias},
+                              {w.q.rows, w.q.rows + w.k.rows, shape.row()}};
+    const PartialProduct product =
+        multiply({{w.q, w.k, w.v}, 3, shape.row(), 0}, shape.row(), rows.rows, stream);
+    c_.timer.lap(Operation::qkv, stream);
+    launch_rotate_parts(product, bias, shape, c_.rotations.of(spec.rope, w.q_norm, w.k_norm), rows,
+                        qkv, c_.cache.layer(index), stream);
+    c_.timer.lap(Operation::rope_and_cache, stream);
+    return;
+  }
   const std::array<Projection, 3> projections = {{{LoraTarget::q, &w.q, w.q_bias},
                                                   {LoraTarget::k, &w.k, w.k_bias},
                                                   {LoraTarget::v, &w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
   c_.adapt_half_qkv(index, shape, rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
-  attend_cached(c_, index, rows, stream);
-  const bool mixed = c_.spec.layers[index].mixture.count > 0;  // which norms for itself
+  rotate_and_cache(c_, index, rows, stream);
+}
+
+void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const {
+  const DeviceLayer& w = c_.weights.layers()[index];
+  const BlockNorms& norms = c_.weights.norms()[index];
+  queries(index, rows, stream);
+  attend(c_, index, rows, stream);
+  const bool mixed = c_.spec.layers[index].mixture.count > 0;  // whose router is in f32
+  const bool experts_first = mixed && c_.weights.mixtures()[index].shared_up.rows == 0;
   add_block(index, {LoraTarget::o, &w.o, w.o_bias}, norms.attention_post,
-            mixed ? nullptr : &norms.feed_forward, rows.rows, stream);
+            {&norms.feed_forward, mixed, experts_first ? ColumnOrder::natural : c_.order},
+            rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
 }
 
@@ -134,11 +183,10 @@ void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream
   const DeviceLayer& w = c_.weights.layers()[index];
   const BlockNorms& norms = c_.weights.norms()[index];
   const bool last = index + 1 == c_.spec.layers.size();
-  const Norm* const next = last ? nullptr : &c_.weights.norms()[index + 1].attention;
+  const NextNorm next{last ? nullptr : &c_.weights.norms()[index + 1].attention};
   if (c_.spec.layers[index].mixture.count > 0) {
     mixture(index, rows, stream);
-    c_.add_branch(norms.feed_forward_post, rows, stream);
-    if (next != nullptr) to_half(*next, rows, stream);
+    add_branch(norms.feed_forward_post, next, rows, stream);
   } else {
     hidden(index, {LoraTarget::gate, &w.gate, w.gate_bias}, {LoraTarget::up, &w.up, w.up_bias},
            rows, stream);
@@ -177,18 +225,14 @@ void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projec
 
 void FewRowsPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceMixture& w = c_.weights.mixtures()[index];
-  const auto take_normed = [&](const HalfRows& to) {
-    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, to, stream);
-  };
-  c_.norm(c_.weights.norms()[index].feed_forward, rows, nullptr, stream);
   if (w.shared_up.rows > 0) {
-    take_normed(c_.half_rows());
     hidden(index, {LoraTarget::gate, &w.shared_gate, nullptr},
            {LoraTarget::up, &w.shared_up, nullptr}, rows, stream);
     const Projection down{LoraTarget::down, &w.shared_down, nullptr};
     project({&down, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
+    // Experts take columns as they come.
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);
   }
-  take_normed(c_.half->rows());  // experts take columns as they come
   mix_half(c_, index, rows, stream);
 }
 

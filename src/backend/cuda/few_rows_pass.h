@@ -42,19 +42,30 @@ class FewRowsPass {
   void project(std::span<const Projection> projections, std::uint32_t rows, float* y,
                std::uint32_t y_stride, cudaStream_t stream) const;
   void attention(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
+  // Queries into scratch.qkv, keys and values into the cache, for the rows in half.
+  void queries(std::size_t index, const DeviceBatch& rows, cudaStream_t stream) const;
   void feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
   // half = activation(gate x) * up x, or activation(up x) where there is no gate, for the rows in
   // half.
   void hidden(std::size_t layer, const Projection& gate, const Projection& up, std::uint32_t rows,
               cudaStream_t stream) const;
-  // The experts' part of a layer, left in scratch.branch.
+  // The experts' part of a layer, left in scratch.branch, for the rows in half and scratch.normed.
   void mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const;
-  // x += norm(W x + bias) for the rows in half, the last product of a block; then half =
-  // next(x), where there is a next norm.
-  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm, const Norm* next,
-                 std::uint32_t rows, cudaStream_t stream) const;
-  // half = norm(scratch.x).
-  void to_half(const Norm& norm, std::uint32_t rows, cudaStream_t stream) const;
+  // The norm that comes next, if any: half = norm(x), and scratch.normed as well where wanted.
+  struct NextNorm {
+    const Norm* norm = nullptr;
+    bool in_f32 = false;
+    ColumnOrder order = ColumnOrder::operand;  // that whoever comes first wants
+  };
+  HalfRows half_for(const NextNorm& next) const;
+  void apply(const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const;
+  // x += post_norm(W x + bias) for the rows in half, the last product of a block; then the next
+  // norm.
+  void add_block(std::size_t layer, const Projection& last, const Norm& post_norm,
+                 const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const;
+  // The same for what a block has left in scratch.branch.
+  void add_branch(const Norm& post_norm, const NextNorm& next, std::uint32_t rows,
+                  cudaStream_t stream) const;
 
   PassContext c_;
   std::uint32_t blocks_;

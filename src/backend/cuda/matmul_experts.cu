@@ -1,7 +1,7 @@
+#include "backend/cuda/chain.cuh"
 #include "backend/cuda/mixture_ops.h"
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/ptx.cuh"
-#include "backend/cuda/reduce.cuh"
 #include "backend/cuda/unpack_half.cuh"
 
 // Products with experts' weights, f16 operands and f32 sums. Weights are unpacked to f16 on their
@@ -11,53 +11,7 @@
 namespace edgerunner::cuda {
 namespace {
 
-constexpr int kRowWarps = 8;
-
-__device__ inline float dot_eight(const uint4& a, const uint4& b, float sum) {
-  const auto* const x = reinterpret_cast<const __half2*>(&a);
-  const auto* const y = reinterpret_cast<const __half2*>(&b);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float2 p = __half22float2(x[i]);
-    const float2 q = __half22float2(y[i]);
-    sum = fmaf(p.y, q.y, fmaf(p.x, q.x, sum));
-  }
-  return sum;
-}
-
-// Of one row: a warp makes an output. The weights are all that takes time, and many warps that each
-// ask for their own keep the memory busy.
-template <ElementType T>
-__global__ void __launch_bounds__(kRowWarps * 32)
-    one_row_kernel(const __grid_constant__ ExpertProduct p, HalfRows x) {
-  const std::uint32_t out = blockIdx.x * kRowWarps + threadIdx.x / 32;
-  if (out >= p.outputs || blockIdx.y >= *p.tile_count) return;
-  const ExpertTile tile = p.tiles[blockIdx.y];
-  constexpr int kStep = kUnpackStep<T>;
-  const std::uint32_t lane = threadIdx.x & 31;
-  const std::uint32_t cols = p.w.cols;
-  const std::uint8_t* const weights =
-      p.w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + out) * p.w.row_bytes;
-  const std::uint32_t source = p.sources == nullptr ? tile.first : p.sources[tile.first];
-  const __half* const from = x.x + static_cast<std::size_t>(source) * cols;
-  float sum = 0;
-#pragma unroll 2
-  for (std::uint32_t i = lane * kStep; i < cols; i += 32 * kStep) {
-    uint4 values[kStep / 8];
-    unpack_half<T>(weights, cols, i, values);
-#pragma unroll
-    for (int c = 0; c < kStep / 8; ++c) {
-      sum = dot_eight(values[c], reinterpret_cast<const uint4*>(from + i)[c], sum);
-    }
-  }
-  sum = warp_sum(sum);
-  if (lane == 0) {
-    p.y[static_cast<std::size_t>(tile.first) * p.outputs + out] = sum * x.scale[source];
-  }
-}
-
-// Of several rows, on the tensor cores: a block makes a tile of rows by kOutputs; four warps make
-// 16 outputs each.
+// A block makes a tile of rows by kOutputs; four warps make 16 outputs each.
 constexpr int kThreads = 128;
 constexpr int kOutputs = 64;
 constexpr int kDepth = 64;  // a row of a tile is 128 bytes, all 32 banks
@@ -73,15 +27,19 @@ __global__ void __launch_bounds__(kThreads)
     experts_kernel(const __grid_constant__ ExpertProduct p, HalfRows x) {
   constexpr int kStageBytes = (kRows + kOutputs) * kRowBytes;
   __shared__ __align__(128) std::uint8_t shared[2 * kStageBytes];
+  let_next_begin();
+  wait_for_previous();
   if (blockIdx.y >= *p.tile_count) return;
   const ExpertTile tile = p.tiles[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x & 31);
   const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::uint32_t cols = p.w.cols;
+  const DeviceMatrix& w = blockIdx.z == 0 ? p.w : p.also_w;
+  float* const y = blockIdx.z == 0 ? p.y : p.also_y;
+  const std::uint32_t cols = w.cols;
   const std::uint32_t output0 = blockIdx.x * kOutputs;
   const std::uint32_t base = shared_address(shared);
   const std::uint8_t* const weights =
-      p.w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + output0) * p.w.row_bytes;
+      w.data + (static_cast<std::size_t>(tile.expert) * p.outputs + output0) * w.row_bytes;
   const auto source = [&](std::uint32_t row) {
     return p.sources == nullptr ? tile.first + row : p.sources[tile.first + row];
   };
@@ -98,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
     from[i] = row < tile.rows ? x.x + static_cast<std::size_t>(source(row)) * cols : nullptr;
   }
 
-  const auto fill = [&](std::uint32_t k0, std::uint32_t stage) {
+  const auto fetch_x = [&](std::uint32_t k0, std::uint32_t stage) {
     const std::uint32_t x_k = k0 + x_chunk * 8;
 #pragma unroll
     for (int i = 0; i < kXRows; ++i) {
@@ -107,22 +65,35 @@ __global__ void __launch_bounds__(kThreads)
               used ? from[i] + x_k : x.x, used);
     }
     copy_commit();
-    constexpr int kStep = kUnpackStep<T>;
-    constexpr int kPieces = kDepth / kStep;  // of a row
-    std::uint8_t* const to = shared + stage * kStageBytes + kRows * kRowBytes;
+  };
+  // Weights are asked for before a step's products and put into shared memory after them. Nothing
+  // is asked for under a condition, so that nobody waits before the products.
+  constexpr int kStep = kUnpackStep<T>;
+  constexpr int kPieces = kDepth / kStep;  // of a row
+  constexpr int kMine = kOutputs * kPieces / kThreads;
+  uint4 values[kMine][kStep / 8];
+  const auto fetch_weights = [&](std::uint32_t k0) {
 #pragma unroll
-    for (int i = 0; i < kOutputs * kPieces / kThreads; ++i) {
+    for (int i = 0; i < kMine; ++i) {
       const int index = i * kThreads + static_cast<int>(threadIdx.x);
       const int row = index / kPieces;
       const int at = index % kPieces * kStep;
-      uint4 values[kStep / 8] = {};
-      if (output0 + row < p.outputs && k0 + at < cols) {
-        unpack_half<T>(weights + static_cast<std::size_t>(row) * p.w.row_bytes, cols, k0 + at,
-                       values);
-      }
+      const std::size_t used = output0 + row < p.outputs ? row : 0;
+      unpack_half<T>(weights + used * w.row_bytes, cols, k0 + at < cols ? k0 + at : 0, values[i]);
+    }
+  };
+  const auto place_weights = [&](std::uint32_t k0, std::uint32_t stage) {
+    std::uint8_t* const to = shared + stage * kStageBytes + kRows * kRowBytes;
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      const int index = i * kThreads + static_cast<int>(threadIdx.x);
+      const int row = index / kPieces;
+      const int at = index % kPieces * kStep;
+      const bool used = output0 + row < p.outputs && k0 + at < cols;
 #pragma unroll
       for (int c = 0; c < kStep / 8; ++c) {
-        *reinterpret_cast<uint4*>(to + chunk_at(row, at / 8 + c)) = values[c];
+        *reinterpret_cast<uint4*>(to + chunk_at(row, at / 8 + c)) =
+            used ? values[i][c] : uint4{0, 0, 0, 0};
       }
     }
   };
@@ -130,12 +101,17 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kTiles = kRows / 16;
   float sum[kTiles][2][4] = {};
   const std::uint32_t steps = (cols + kDepth - 1) / kDepth;
-  fill(0, 0);
+  fetch_weights(0);
+  fetch_x(0, 0);
+  place_weights(0, 0);
   for (std::uint32_t step = 0; step < steps; ++step) {
     copy_wait<0>();
     // All warps have filled this stage and are past the products of the other.
     __syncthreads();
-    if (step + 1 < steps) fill((step + 1) * kDepth, (step + 1) & 1);
+    if (step + 1 < steps) {
+      fetch_weights((step + 1) * kDepth);
+      fetch_x((step + 1) * kDepth, (step + 1) & 1);
+    }
     const std::uint32_t x_tile = base + (step & 1) * kStageBytes;
     const std::uint32_t w_tile = x_tile + kRows * kRowBytes;
 #pragma unroll
@@ -151,6 +127,7 @@ __global__ void __launch_bounds__(kThreads)
         mma_f16(sum[i][1], a[0], a[1], a[2], a[3], b[2], b[3]);
       }
     }
+    if (step + 1 < steps) place_weights((step + 1) * kDepth, (step + 1) & 1);
   }
 
 #pragma unroll
@@ -160,13 +137,13 @@ __global__ void __launch_bounds__(kThreads)
       const std::uint32_t row = 16 * i + 8 * half + (lane >> 2);
       if (row >= tile.rows) continue;
       const float scale = x.scale[source(row)];
-      float* const y = p.y + static_cast<std::size_t>(tile.first + row) * p.outputs;
+      float* const to = y + static_cast<std::size_t>(tile.first + row) * p.outputs;
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
           const std::uint32_t output = output0 + 16 * warp + 8 * j + 2 * (lane & 3) + k;
-          if (output < p.outputs) y[output] = sum[i][j][2 * half + k] * scale;
+          if (output < p.outputs) to[output] = sum[i][j][2 * half + k] * scale;
         }
       }
     }
@@ -178,16 +155,12 @@ __global__ void __launch_bounds__(kThreads)
 void launch_experts_half(const ExpertProduct& product, const HalfRows& x, cudaStream_t stream) {
   visit_type(product.w.type, [&](auto tag) {
     constexpr ElementType kType = decltype(tag)::kType;
-    const auto grid = [&](int outputs) {
-      return dim3((product.outputs + outputs - 1) / outputs, product.most_tiles);
-    };
-    if (product.tile_rows == 1) {
-      one_row_kernel<kType><<<grid(kRowWarps), kRowWarps * 32, 0, stream>>>(product, x);
-    } else if (product.tile_rows == kFewExpertRows) {
-      experts_kernel<kType, kFewExpertRows><<<grid(kOutputs), kThreads, 0, stream>>>(product, x);
-    } else {
-      experts_kernel<kType, kManyExpertRows><<<grid(kOutputs), kThreads, 0, stream>>>(product, x);
-    }
+    const dim3 grid((product.outputs + kOutputs - 1) / kOutputs, product.most_tiles,
+                    product.also_y == nullptr ? 1 : 2);
+    const auto kernel = product.tile_rows == kFewExpertRows
+                            ? experts_kernel<kType, kFewExpertRows>
+                            : experts_kernel<kType, kManyExpertRows>;
+    launch_chained(kernel, grid, kThreads, 0, stream, product, x);
   });
 }
 

@@ -11,24 +11,33 @@ namespace {
 constexpr std::uint32_t kFewRows = 64;
 
 std::uint32_t half_tile_rows(std::uint32_t rows) {
-  if (rows == 1) return 1;
   return rows <= kFewRows ? kFewExpertRows : kManyExpertRows;
+}
+
+// Chooses each row's experts.
+void choose(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
+  const MixtureSpec& spec = c.spec.layers[layer].mixture;
+  const DeviceMixture& w = c.weights.mixtures()[layer];
+  const MixtureScratch& space = c.scratch.mixture;
+  const float* const normed = c.scratch.normed.as<float>();
+  const auto score = [&](const DeviceMatrix& router, std::uint32_t count, float* scores) {
+    if (c.half != nullptr && rows <= kFewRows) {
+      launch_route_few(router, normed, rows, scores, stream);
+    } else {
+      launch_matmul_f32(router, {normed, c.spec.dim, scores, count, nullptr, rows, false}, stream);
+    }
+  };
+  score(w.router, spec.count, space.scores);
+  if (spec.shared_ffn_dim > 0) score(w.shared_router, 1, space.share);
+  launch_choose_experts(spec, space.scores, rows, space.rows, stream);
 }
 
 // Chooses and groups; the product that all three matrices of the experts share.
 ExpertProduct route(const PassContext& c, std::size_t layer, std::uint32_t rows,
                     std::uint32_t tile_rows, cudaStream_t stream) {
   const MixtureSpec& spec = c.spec.layers[layer].mixture;
-  const DeviceMixture& w = c.weights.mixtures()[layer];
   const MixtureScratch& space = c.scratch.mixture;
-  const float* const normed = c.scratch.normed.as<float>();
-  launch_matmul_f32(w.router, {normed, c.spec.dim, space.scores, spec.count, nullptr, rows, false},
-                    stream);
-  if (spec.shared_ffn_dim > 0) {
-    launch_matmul_f32(w.shared_router, {normed, c.spec.dim, space.share, 1, nullptr, rows, false},
-                      stream);
-  }
-  launch_choose_experts(spec, space.scores, rows, space.rows, stream);
+  choose(c, layer, rows, stream);
   launch_group_by_expert(spec, rows, tile_rows, space.rows, stream);
   ExpertProduct product;
   product.tiles = space.rows.tiles;
@@ -38,11 +47,12 @@ ExpertProduct route(const PassContext& c, std::size_t layer, std::uint32_t rows,
   return product;
 }
 
-// The three products with the experts' matrices, and what follows each: multiply(product) of the
-// rows by source, activate(), and multiply(product) of the slots.
+// The three products with the experts' matrices, and what follows them: multiply(product) of the
+// rows by source, twice or, where `joins`, both at once; activate(); multiply(product) of the
+// slots.
 template <typename Multiply, typename Activate>
 void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProduct product,
-         const Multiply& multiply, const Activate& activate, cudaStream_t stream) {
+         bool joins, const Multiply& multiply, const Activate& activate, cudaStream_t stream) {
   const MixtureSpec& spec = c.spec.layers[layer].mixture;
   const DeviceMixture& w = c.weights.mixtures()[layer];
   const MixtureScratch& space = c.scratch.mixture;
@@ -50,10 +60,17 @@ void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProd
   product.outputs = spec.ffn_dim;
   product.w = w.gate;
   product.y = c.scratch.gate.as<float>();
-  multiply(product);
-  product.w = w.up;
-  product.y = c.scratch.up.as<float>();
-  multiply(product);
+  if (joins) {
+    product.also_w = w.up;
+    product.also_y = c.scratch.up.as<float>();
+    multiply(product);
+    product.also_y = nullptr;
+  } else {
+    multiply(product);
+    product.w = w.up;
+    product.y = c.scratch.up.as<float>();
+    multiply(product);
+  }
   activate(rows * spec.used, spec.ffn_dim);
   c.timer.lap(Operation::gate_up, stream);
   product.sources = nullptr;
@@ -64,6 +81,22 @@ void mix(const PassContext& c, std::size_t layer, std::uint32_t rows, ExpertProd
   launch_combine_experts(spec, space.rows, space.outputs,
                          spec.shared_ffn_dim > 0 ? space.share : nullptr, rows, c.spec.dim,
                          c.scratch.branch.as<float>(), stream);
+}
+
+// The experts of one row.
+void mix_row(const PassContext& c, std::size_t layer, cudaStream_t stream) {
+  const MixtureSpec& spec = c.spec.layers[layer].mixture;
+  const DeviceMixture& w = c.weights.mixtures()[layer];
+  const MixtureScratch& space = c.scratch.mixture;
+  choose(c, layer, 1, stream);
+  const RowExperts experts{w.gate,    w.up,        w.down, space.rows.experts, space.rows.weights,
+                           spec.used, spec.ffn_dim};
+  float* const hidden = c.scratch.gate.as<float>();
+  launch_row_experts_hidden(experts, c.spec.activation, c.scratch.normed.as<float>(), hidden,
+                            stream);
+  c.timer.lap(Operation::gate_up, stream);
+  launch_row_experts_down(experts, hidden, spec.shared_ffn_dim > 0 ? space.share : nullptr,
+                          c.spec.dim, c.scratch.branch.as<float>(), stream);
 }
 
 }  // namespace
@@ -120,7 +153,7 @@ std::uint64_t MixtureScratch::bytes(const DecoderSpec& spec, const ExecutorOptio
 void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
   float* const gate = c.scratch.gate.as<float>();
   mix(
-      c, layer, rows, route(c, layer, rows, rows == 1 ? 1 : kExpertRowsF32, stream),
+      c, layer, rows, route(c, layer, rows, rows == 1 ? 1 : kExpertRowsF32, stream), false,
       [&](const ExpertProduct& product) {
         const bool of_rows = product.sources != nullptr;
         launch_experts_f32(product, of_rows ? c.scratch.normed.as<float>() : gate, stream);
@@ -133,9 +166,12 @@ void mix_f32(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaSt
 }
 
 void mix_half(const PassContext& c, std::size_t layer, std::uint32_t rows, cudaStream_t stream) {
+  const DeviceMixture& w = c.weights.mixtures()[layer];
+  const bool alike = w.gate.type == w.up.type;
+  if (rows == 1 && alike) return mix_row(c, layer, stream);
   const HalfRows half = c.half->rows();
   mix(
-      c, layer, rows, route(c, layer, rows, half_tile_rows(rows), stream),
+      c, layer, rows, route(c, layer, rows, half_tile_rows(rows), stream), alike,
       [&](const ExpertProduct& product) { launch_experts_half(product, half, stream); },
       [&](std::uint32_t slots, std::uint32_t ffn) {
         launch_activate_to_half(c.spec.activation, c.scratch.gate.as<float>(),

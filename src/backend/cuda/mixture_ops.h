@@ -39,9 +39,12 @@ constexpr std::uint32_t most_tiles(std::uint32_t slots, std::uint32_t experts,
   return std::min(slots, slots / tile_rows + experts);
 }
 
-// The experts of each row by its router scores [rows, count], which are overwritten; of equals the
-// first.
-void launch_choose_experts(const MixtureSpec& spec, float* scores, std::uint32_t rows,
+// scores[rows, count] = router x for a few rows x[rows, dim], all in f32.
+void launch_route_few(const DeviceMatrix& router, const float* x, std::uint32_t rows, float* scores,
+                      cudaStream_t stream);
+
+// The experts of each row by its router scores [rows, count]; of equals the first.
+void launch_choose_experts(const MixtureSpec& spec, const float* scores, std::uint32_t rows,
                            const ExpertRows& to, cudaStream_t stream);
 
 // Orders the slots by expert and cuts them into tiles of tile_rows at most.
@@ -58,15 +61,35 @@ struct ExpertProduct {
   std::uint32_t most_tiles = 0;
   std::uint32_t tile_rows = 0;
   float* y = nullptr;  // [slots, outputs]
+  // Another matrix of the same shape and type for the same rows, and what becomes of it; none where
+  // also_y is null. For launch_experts_half alone.
+  DeviceMatrix also_w = {};
+  float* also_y = nullptr;
 };
 // In f32, adding up as launch_matmul_f32 does; tiles are of 1 or kExpertRowsF32 rows.
 inline constexpr std::uint32_t kExpertRowsF32 = 8;
 void launch_experts_f32(const ExpertProduct& product, const float* x, cudaStream_t stream);
-// With f16 operands; tiles are of 1 row or, for the tensor cores, of kFewExpertRows or
-// kManyExpertRows; cols is a multiple of 8.
+// With f16 operands, on the tensor cores; tiles are of kFewExpertRows or kManyExpertRows; cols is a
+// multiple of 8.
 inline constexpr std::uint32_t kFewExpertRows = 16;
 inline constexpr std::uint32_t kManyExpertRows = 64;
 void launch_experts_half(const ExpertProduct& product, const HalfRows& x, cudaStream_t stream);
+
+// The experts of one row, whose slots are its choices in their order. The weights count as f16, all
+// else as f32; gate and up are of one type, and ffn and dim multiples of 8.
+struct RowExperts {
+  DeviceMatrix gate, up, down;             // expert after expert
+  const std::uint32_t* experts = nullptr;  // [used]
+  const float* weights = nullptr;          // [used]
+  std::uint32_t used = 0;
+  std::uint32_t ffn = 0;  // outputs of gate and of up, each expert's
+};
+// hidden[used, ffn] = activation(gate x) * (up x).
+void launch_row_experts_hidden(const RowExperts& experts, Activation activation, const float* x,
+                               float* hidden, cudaStream_t stream);
+// What launch_combine_experts makes of the products down hidden: branch[dim].
+void launch_row_experts_down(const RowExperts& experts, const float* hidden, const float* share,
+                             std::uint32_t dim, float* branch, cudaStream_t stream);
 
 // branch[rows, dim] = the experts' outputs [slots, dim] by their weights, in the order of their
 // rank; and, where there is a `share`, sigmoid(share[row]) times what branch holds.

@@ -6,6 +6,7 @@
 #include "backend/cuda/norm_row.cuh"
 #include "backend/cuda/ops.h"
 #include "backend/cuda/reduce.cuh"
+#include "backend/cuda/rotate_head.cuh"
 #include "backend/cuda/unpack.cuh"
 #include "backend/executor.h"
 
@@ -54,60 +55,18 @@ __global__ void rope_table_kernel(DeviceBatch batch, const double* inverse_frequ
                                    static_cast<float>(sine * magnitude)};
 }
 
-// A block a head: the queries', then the keys', then the values'.
 template <typename T>
-__global__ void rotate_kernel(AttentionShape shape, RotateWeights weights, DeviceBatch batch,
-                              float* qkv, CacheValues<T> keys, CacheValues<T> values) {
-  __shared__ float head[kMaxHeadDim];
-  __shared__ float scratch[kMaxHeadDim / 32];
+__global__ void __launch_bounds__(kMaxHeadDim)
+    rotate_kernel(AttentionShape shape, RotateWeights weights, DeviceBatch batch, float* qkv,
+                  CacheValues<T> keys, CacheValues<T> values) {
   let_next_begin();
   wait_for_previous();
   const std::uint32_t row = blockIdx.y;
-  const std::uint32_t h = blockIdx.x;
-  const std::uint32_t i = threadIdx.x;
-  const bool inside = i < shape.head_dim;
-  float* const data = qkv + static_cast<std::size_t>(row) * shape.row() + h * shape.head_dim;
-  float x = inside ? data[i] : 0.0F;
-
-  const std::uint32_t kv = shape.kv_heads;
-  const bool is_query = h < shape.heads;
-  const bool is_key = !is_query && h < shape.heads + kv;
-  if (is_query || is_key) {
-    const float* const norm = is_query ? weights.q_norm : weights.k_norm;
-    if (norm != nullptr) {
-      const float squares = block_sum<kMaxHeadDim>(x * x, scratch);
-      const float scale =
-          1.0F / sqrtf(squares / static_cast<float>(shape.head_dim) + weights.epsilon);
-      if (inside) x = x * scale * norm[i];
-    }
-    if (inside) head[i] = x;
-    __syncthreads();
-    const bool neighbours = weights.layout == RopeLayout::interleaved;
-    const std::uint32_t pairs = weights.pairs;
-    if (i < 2 * pairs) {
-      const std::uint32_t pair = neighbours ? i >> 1 : i % pairs;
-      const bool second = neighbours ? (i & 1) != 0 : i >= pairs;
-      const float2 turn = weights.table[row * pairs + pair];
-      const float a = head[neighbours ? 2 * pair : pair];
-      const float b = head[neighbours ? 2 * pair + 1 : pair + pairs];
-      x = second ? a * turn.y + b * turn.x : a * turn.x - b * turn.y;
-    }
-  }
-  if (is_query) {
-    if (inside) data[i] = x;
-    return;
-  }
-  const std::uint32_t position = batch.positions[row];
-  const std::size_t page = batch.pages[batch.page_offsets[row] + position / kPageTokens];
-  const std::uint32_t kv_head = h - shape.heads - (is_key ? 0 : kv);
-  const std::size_t at = (page * kv + kv_head) * kPageTokens + position % kPageTokens;
-  const CacheValues<T>& to = is_key ? keys : values;
-  float scale = 1;
-  if constexpr (CacheValues<T>::kScaled) {
-    scale = code_scale(block_max<kMaxHeadDim>(fabsf(x), scratch));
-    if (i == 0) to.scales[at] = scale;
-  }
-  if (inside) to.store(at * shape.head_dim + i, x, scale);
+  const RowHead head(shape, weights, batch, row, blockIdx.x);
+  float* const data =
+      qkv + static_cast<std::size_t>(row) * shape.row() + blockIdx.x * shape.head_dim + threadIdx.x;
+  head.store(shape, weights.epsilon, threadIdx.x < shape.head_dim ? *data : 0.0F, data, keys,
+             values);
 }
 
 __global__ void activate_kernel(Activation activation, float* gate, const float* up,
@@ -175,8 +134,8 @@ void launch_rotate_and_cache(const AttentionShape& shape, const RotateWeights& w
   const dim3 grid(shape.heads + 2 * shape.kv_heads, batch.rows);
   visit_cache(cache, [&](auto keys, auto values) {
     using Kind = std::remove_pointer_t<decltype(keys.codes)>;
-    launch_chained(rotate_kernel<Kind>, grid, kMaxHeadDim, 0, stream, shape, weights, batch, qkv,
-                   keys, values);
+    launch_chained(rotate_kernel<Kind>, grid, head_threads(shape), 0, stream, shape, weights, batch,
+                   qkv, keys, values);
   });
 }
 

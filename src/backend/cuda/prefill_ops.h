@@ -32,6 +32,11 @@ void launch_activate_to_half(Activation activation, const float* gate, const flo
                              std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
                              cudaStream_t stream);
 
+// x += scale * norm(branch) (launch_add_branch); then to = next(x).
+void launch_add_branch_to_half(const float* branch, const Norm& norm, float scale,
+                               std::uint32_t rows, std::uint32_t dim, float* x, const Norm& next,
+                               const HalfRows& to, cudaStream_t stream);
+
 // Dequantises `count` rows from `first` on: to[count, cols], rounded to f16.
 void launch_dequantize_to_half(const DeviceMatrix& w, std::uint32_t first, std::uint32_t count,
                                __half* to, cudaStream_t stream);

@@ -29,6 +29,17 @@ __device__ float block_sum(float x, float* scratch) {
   return sum;
 }
 
+// The same of a block of any number of whole warps: `scratch` has room for a float of each.
+__device__ inline float block_sum(float x, float* scratch) {
+  x = warp_sum(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
+  __syncthreads();
+  float sum = 0;
+  for (unsigned i = 0; i < blockDim.x / 32; ++i) sum += scratch[i];
+  return sum;
+}
+
 // The largest of a block's values, none negative.
 template <int kThreads>
 __device__ float block_max(float x, float* scratch) {
@@ -38,6 +49,16 @@ __device__ float block_max(float x, float* scratch) {
   __syncthreads();
   float largest = 0;
   for (int i = 0; i < kThreads / 32; ++i) largest = fmaxf(largest, scratch[i]);
+  return largest;
+}
+
+__device__ inline float block_max(float x, float* scratch) {
+  x = warp_max(x);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
+  __syncthreads();
+  float largest = 0;
+  for (unsigned i = 0; i < blockDim.x / 32; ++i) largest = fmaxf(largest, scratch[i]);
   return largest;
 }
 

@@ -1,4 +1,5 @@
 #include "backend/cuda/activate.cuh"
+#include "backend/cuda/chain.cuh"
 #include "backend/cuda/norm_row.cuh"
 #include "backend/cuda/prefill_ops.h"
 #include "backend/cuda/reduce.cuh"
@@ -27,13 +28,33 @@ __device__ void write_row(const HalfRows& to, std::uint32_t cols, float* scratch
 
 __global__ void norm_kernel(Norm norm, const float* x, std::uint32_t dim, HalfRows to) {
   __shared__ float scratch[kThreads / 32];
+  let_next_begin();
+  wait_for_previous();
   const float* const in = x + static_cast<std::size_t>(blockIdx.x) * dim;
   const RowNorm by = row_norm<kThreads>(norm, in, dim, scratch);
   write_row(to, dim, scratch, [&](std::uint32_t i) { return by.at(norm, in[i], i); });
 }
 
+__global__ void add_branch_kernel(const float* branch, Norm norm, float scale, float* x, Norm next,
+                                  std::uint32_t dim, HalfRows to) {
+  __shared__ float scratch[kThreads / 32];
+  let_next_begin();
+  wait_for_previous();
+  const float* const added = branch + static_cast<std::size_t>(blockIdx.x) * dim;
+  float* const row = x + static_cast<std::size_t>(blockIdx.x) * dim;
+  const RowNorm by = row_norm<kThreads>(norm, added, dim, scratch);
+  for (std::uint32_t i = threadIdx.x; i < dim; i += kThreads) {
+    row[i] += scale * by.at(norm, added[i], i);
+  }
+  __syncthreads();
+  const RowNorm then = row_norm<kThreads>(next, row, dim, scratch);
+  write_row(to, dim, scratch, [&](std::uint32_t i) { return then.at(next, row[i], i); });
+}
+
 __global__ void plain_kernel(const float* x, std::uint32_t cols, HalfRows to) {
   __shared__ float scratch[kThreads / 32];
+  let_next_begin();
+  wait_for_previous();
   const float* const in = x + static_cast<std::size_t>(blockIdx.x) * cols;
   write_row(to, cols, scratch, [&](std::uint32_t i) { return in[i]; });
 }
@@ -41,6 +62,8 @@ __global__ void plain_kernel(const float* x, std::uint32_t cols, HalfRows to) {
 __global__ void activate_kernel(Activation activation, const float* gate, const float* up,
                                 std::uint32_t cols, HalfRows to) {
   __shared__ float scratch[kThreads / 32];
+  let_next_begin();
+  wait_for_previous();
   const std::size_t row = static_cast<std::size_t>(blockIdx.x) * cols;
   write_row(to, cols, scratch, [&](std::uint32_t i) {
     const float x = gate[row + i];
@@ -70,19 +93,26 @@ void launch_norm_to_half(const Norm& norm, const float* x, std::uint32_t rows, s
   if (norm.weight == nullptr) {
     launch_to_half(x, rows, dim, to, stream);
   } else {
-    norm_kernel<<<rows, kThreads, 0, stream>>>(norm, x, dim, to);
+    launch_chained(norm_kernel, dim3(rows), kThreads, 0, stream, norm, x, dim, to);
   }
 }
 
 void launch_to_half(const float* x, std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
                     cudaStream_t stream) {
-  plain_kernel<<<rows, kThreads, 0, stream>>>(x, cols, to);
+  launch_chained(plain_kernel, dim3(rows), kThreads, 0, stream, x, cols, to);
 }
 
 void launch_activate_to_half(Activation activation, const float* gate, const float* up,
                              std::uint32_t rows, std::uint32_t cols, const HalfRows& to,
                              cudaStream_t stream) {
-  activate_kernel<<<rows, kThreads, 0, stream>>>(activation, gate, up, cols, to);
+  launch_chained(activate_kernel, dim3(rows), kThreads, 0, stream, activation, gate, up, cols, to);
+}
+
+void launch_add_branch_to_half(const float* branch, const Norm& norm, float scale,
+                               std::uint32_t rows, std::uint32_t dim, float* x, const Norm& next,
+                               const HalfRows& to, cudaStream_t stream) {
+  launch_chained(add_branch_kernel, dim3(rows), kThreads, 0, stream, branch, norm, scale, x, next,
+                 dim, to);
 }
 
 void launch_dequantize_to_half(const DeviceMatrix& w, std::uint32_t first, std::uint32_t count,

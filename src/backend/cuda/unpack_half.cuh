@@ -20,10 +20,13 @@ inline constexpr bool kHasFastUnpack =
 template <ElementType T>
 inline constexpr int kUnpackStep = kHasFastUnpack<T> ? 16 : 8;
 
-// scale * code + offset for the four codes in the bytes of `codes`.
+// scale * code + offset for the four codes in the bytes of `codes`. A byte, made positive, becomes
+// the low one of a float of 2^23: what is taken off it leaves the code, exactly. A permutation and
+// an addition, where a shift and a conversion would do the same.
 __device__ inline void unpack_four(std::uint32_t codes, float scale, float offset, __half2* out) {
-  const auto code = [&](int i) {
-    return static_cast<float>(static_cast<std::int8_t>(codes >> (8 * i)));
+  const std::uint32_t positive = codes ^ 0x80808080U;
+  const auto code = [&](std::uint32_t i) {
+    return __uint_as_float(__byte_perm(positive, 0x4B000000U, 0x7440U | i)) - (0x1p23F + 128.0F);
   };
   out[0] = __floats2half2_rn(fmaf(scale, code(0), offset), fmaf(scale, code(1), offset));
   out[1] = __floats2half2_rn(fmaf(scale, code(2), offset), fmaf(scale, code(3), offset));

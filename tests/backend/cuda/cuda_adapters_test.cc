@@ -10,6 +10,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/executor.h"
+#include "backend/token_chooser.h"
 #include "edgerunner/error.h"
 #include "support/lora_fixture.h"
 #include "tensor/dequantize.h"
@@ -199,6 +200,52 @@ TEST_P(CudaAdapters, RowsWithoutAdaptersHaveTheModelsBits) {
       }
     }
   }
+}
+
+// Bursts are replayed as graphs, forward() is launched kernel by kernel.
+TEST_P(CudaAdapters, BurstsChooseWhatSingleStepsDo) {
+  const QuantisedDecoder quantised(fixture_->decoder);
+  const auto executor = make(quantised.decoder(), Precision::fast);
+  const std::uint32_t vocab = fixture_->decoder.spec.vocab_size;
+  const AdapterSet* const some = set_of(fixture_->answers[1]);
+  const AdapterSet* const all = set_of(fixture_->answers.back());
+  const std::vector<PageId> pages = {0, 1, 2};
+  const SamplingOptions greedy;
+  constexpr std::uint32_t kSteps = 8;
+  using Sets = std::vector<const AdapterSet*>;
+  const std::vector<Sets> batches = {
+      {some, nullptr, all}, {nullptr, nullptr, nullptr}, {all, all, some}, {some, nullptr, all}};
+  const auto decode = [&](bool in_bursts) {
+    std::vector<TokenId> last = {1, 2, 3};
+    std::vector<TokenId> chosen;
+    std::uint32_t start = 0;
+    for (const Sets& sets : batches) {
+      for (std::uint32_t step = 0; step < kSteps; step += in_bursts ? kSteps : 1) {
+        std::vector<SequenceSlice> slices;
+        for (std::size_t i = 0; i < sets.size(); ++i) {
+          slices.push_back({1, start + step, std::span(pages).subspan(i, 1), sets[i]});
+        }
+        const std::vector<std::uint32_t> wanted = {0, 1, 2};
+        std::vector<TokenId> next;
+        if (in_bursts) {
+          const std::vector<TokenChoice> choices(3, TokenChoice{&greedy, {last.data(), 1}, 0});
+          next.resize(std::size_t{kSteps} * 3);
+          executor->chooser()->choose({last, slices, wanted}, choices, kSteps, next);
+        } else {
+          std::vector<float> logits(std::size_t{3} * vocab);
+          executor->forward({last, slices, wanted}, logits);
+          for (auto row = logits.begin(); row != logits.end(); row += vocab) {
+            next.push_back(static_cast<TokenId>(std::max_element(row, row + vocab) - row));
+          }
+        }
+        chosen.insert(chosen.end(), next.begin(), next.end());
+        last.assign(next.end() - 3, next.end());
+      }
+      start += kSteps;
+    }
+    return chosen;
+  };
+  EXPECT_EQ(decode(true), decode(false));
 }
 
 TEST_P(CudaAdapters, AreAppliedWithoutAllocatingAndOnlyWhereKnown) {

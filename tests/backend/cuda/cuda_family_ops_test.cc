@@ -13,6 +13,7 @@
 #include "backend/cuda/device_weights.h"
 #include "backend/cuda/mixture.h"
 #include "backend/cuda/ops.h"
+#include "backend/cuda/prefill_ops.h"
 #include "backend/executor.h"
 #include "support/random_decoder.h"
 #include "tensor/dequantize.h"
@@ -284,7 +285,7 @@ TEST_F(CudaExperts, MultiplyTheirRowsAndAreAddedUpByWeight) {
       const std::uint32_t slots = rows * spec.used;
       const cuda::DeviceBuffer y(std::size_t{slots} * spec.ffn_dim * sizeof(float));
       for (const auto& [tile_rows, exact] :
-           {std::pair{1U, true}, std::pair{cuda::kExpertRowsF32, true}, std::pair{1U, false},
+           {std::pair{1U, true}, std::pair{cuda::kExpertRowsF32, true},
             std::pair{cuda::kFewExpertRows, false}, std::pair{cuda::kManyExpertRows, false}}) {
         const Routing routing = route(spec, space, scores, rows, tile_rows);
         const cuda::ExpertProduct product{weights.mixtures()[0].gate,
@@ -320,6 +321,141 @@ TEST_F(CudaExperts, MultiplyTheirRowsAndAreAddedUpByWeight) {
             << traits(type).name << ", " << rows << " rows in tiles of " << tile_rows;
       }
     }
+  }
+}
+
+TEST_F(CudaExperts, OfOneRowAreThoseOfTheirFormulas) {
+  for (const ElementType type :
+       {ElementType::f32, ElementType::q8_0, ElementType::q4_k, ElementType::q5_0}) {
+    const std::uint32_t dim = type == ElementType::q4_k ? 512 : 288;
+    const MixtureSpec spec{.count = 11, .used = 3, .ffn_dim = 256, .normalised = true};
+    const RandomDecoder model(
+        {.layers = 1, .heads = 8, .dim = dim, .ffn_dim = dim, .type = type, .mixture = spec}, 3);
+    const cuda::DeviceWeights weights(model.decoder(), cuda::WeightSource::file);
+    const MixtureWeights& w = model.decoder().weights.layers[0].feed_forward.mixture;
+    const auto values = [](const Matrix& matrix) {
+      std::vector<float> result(std::size_t{matrix.rows} * matrix.cols);
+      dequantize(matrix.type, matrix.data, result);
+      return result;
+    };
+    const auto gate = values(w.gate);
+    const auto up = values(w.up);
+    const auto down = values(w.down);
+    const auto dot = [](const float* a, const float* b, std::uint32_t count) {
+      double sum = 0;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+      }
+      return sum;
+    };
+    const auto x = random_floats(dim);
+    const auto before = random_floats(dim);
+    const std::vector<std::uint32_t> experts = {7, 0, 10};
+    const std::vector<float> shares = {0.5F, 0.3F, 0.2F};
+    const auto device_x = upload(x);
+    const auto device_experts = upload(experts);
+    const auto device_shares = upload(shares);
+    const std::vector<float> shared_score = {0.4F};
+    const auto share = upload(shared_score);
+    const cuda::DeviceMixture& m = weights.mixtures()[0];
+    const cuda::RowExperts row{m.gate,
+                               m.up,
+                               m.down,
+                               device_experts.as<std::uint32_t>(),
+                               device_shares.as<float>(),
+                               spec.used,
+                               spec.ffn_dim};
+    const cuda::DeviceBuffer hidden(std::size_t{spec.used} * spec.ffn_dim * sizeof(float));
+    cuda::launch_row_experts_hidden(row, Activation::silu, device_x.as<float>(), hidden.as<float>(),
+                                    *stream_);
+    const auto got = fetch(hidden.as<float>(), std::size_t{spec.used} * spec.ffn_dim);
+    for (std::size_t rank = 0; rank < spec.used; ++rank) {
+      for (std::size_t i = 0; i < spec.ffn_dim; ++i) {
+        const std::size_t at = (experts[rank] * spec.ffn_dim + i) * dim;
+        const double g = dot(gate.data() + at, x.data(), dim);
+        const double right = g / (1 + std::exp(-g)) * dot(up.data() + at, x.data(), dim);
+        EXPECT_NEAR(got[rank * spec.ffn_dim + i], right, 5e-3 + 5e-3 * std::abs(right));
+      }
+    }
+    for (const bool shared : {false, true}) {
+      const auto branch = upload(before);
+      cuda::launch_row_experts_down(row, hidden.as<float>(), shared ? share.as<float>() : nullptr,
+                                    dim, branch.as<float>(), *stream_);
+      const auto sums = fetch(branch.as<float>(), dim);
+      for (std::size_t i = 0; i < dim; ++i) {
+        double right = shared ? before[i] / (1 + std::exp(-0.4)) : 0.0;
+        for (std::size_t rank = 0; rank < spec.used; ++rank) {
+          right += static_cast<double>(shares[rank]) *
+                   dot(down.data() + (experts[rank] * dim + i) * spec.ffn_dim,
+                       got.data() + rank * spec.ffn_dim, spec.ffn_dim);
+        }
+        EXPECT_NEAR(sums[i], right, 5e-3);
+      }
+    }
+  }
+}
+
+TEST_F(CudaExperts, OfAFewRowsAreScoredInF32) {
+  for (const std::uint32_t dim : {264U, 2052U}) {
+    const RandomDecoder model({.layers = 1,
+                               .heads = 8,
+                               .dim = dim,
+                               .ffn_dim = 64,
+                               .mixture = {.count = 37, .used = 2, .ffn_dim = 8}});
+    const cuda::DeviceWeights weights(model.decoder(), cuda::WeightSource::file);
+    const Matrix& w = model.decoder().weights.layers[0].feed_forward.mixture.router;
+    std::vector<float> values(std::size_t{w.rows} * w.cols);
+    dequantize(w.type, w.data, values);
+    for (const std::uint32_t rows : {1U, 6U}) {
+      const auto x = random_floats(std::size_t{rows} * dim);
+      const auto device_x = upload(x);
+      const cuda::DeviceBuffer scores(std::size_t{rows} * w.rows * sizeof(float));
+      cuda::launch_route_few(weights.mixtures()[0].router, device_x.as<float>(), rows,
+                             scores.as<float>(), *stream_);
+      const auto got = fetch(scores.as<float>(), std::size_t{rows} * w.rows);
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t out = 0; out < w.rows; ++out) {
+          double right = 0;
+          for (std::size_t i = 0; i < dim; ++i) {
+            right +=
+                static_cast<double>(values[out * dim + i]) * static_cast<double>(x[row * dim + i]);
+          }
+          EXPECT_NEAR(got[row * w.rows + out], right, 1e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaFamilyOps, BranchesAreAddedAndNormedInOneKernelAsInTwo) {
+  const std::uint32_t rows = 3;
+  const std::uint32_t dim = 616;
+  const auto x = random_floats(std::size_t{rows} * dim);
+  const auto branch = upload(random_floats(std::size_t{rows} * dim));
+  const auto weights = upload(random_floats(2 * std::size_t{dim}, 1));
+  const cuda::Norm post{weights.as<float>(), nullptr, 1e-5F};
+  const cuda::Norm next{weights.as<float>() + dim, nullptr, 1e-5F};
+  std::vector<std::vector<float>> sums;
+  std::vector<std::vector<std::uint16_t>> halves;
+  for (const bool joined : {false, true}) {
+    const auto device_x = upload(x);
+    const cuda::DeviceBuffer half(x.size() * 2);
+    const cuda::DeviceBuffer scale(rows * sizeof(float));
+    const cuda::HalfRows to{half.as<__half>(), scale.as<float>()};
+    if (joined) {
+      cuda::launch_add_branch_to_half(branch.as<float>(), post, 0.7F, rows, dim,
+                                      device_x.as<float>(), next, to, *stream_);
+    } else {
+      cuda::launch_add_branch(branch.as<float>(), post, 0.7F, rows, dim, device_x.as<float>(),
+                              *stream_);
+      cuda::launch_norm_to_half(next, device_x.as<float>(), rows, dim, to, *stream_);
+    }
+    sums.push_back(fetch(device_x.as<float>(), x.size()));
+    halves.push_back(fetch(half.as<std::uint16_t>(), x.size()));
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_NEAR(sums[0][i], sums[1][i], 1e-5);
+    EXPECT_LE(std::abs(halves[0][i] - halves[1][i]), 2);  // in units of the last place
   }
 }
 

@@ -82,6 +82,22 @@ TEST_F(CudaMemory, IsNotAskedForAfterLoading) {
   std::vector<TokenId> chosen(32);
   executor->chooser()->choose({{&token, 1}, {&slice, 1}, {&first, 1}}, {&choice, 1}, 32, chosen);
   executor->copy_page(0, 15, 64);
+  // More numbers of sequences than there are graphs of steps.
+  const std::vector<TokenId> tokens(8, 7);
+  const std::vector<std::uint32_t> wanted = {0, 1, 2, 3, 4, 5, 6, 7};
+  for (const bool drawn : {true, false}) {
+    sampling.temperature = drawn ? 0.7F : 0.0F;
+    for (std::uint32_t rows = 2; rows <= 8; ++rows) {
+      std::vector<SequenceSlice> slices;
+      for (std::uint32_t i = 0; i < rows; ++i)
+        slices.push_back({1, 0, std::span(pages).subspan(i)});
+      const std::vector<TokenChoice> choices(rows, TokenChoice{&sampling, {&token, 1}, 1});
+      chosen.resize(3 * std::size_t{rows});
+      executor->chooser()->choose(
+          {std::span(tokens).first(rows), slices, std::span(wanted).first(rows)}, choices, 3,
+          chosen);
+    }
+  }
   EXPECT_EQ(cuda::DeviceBuffer::allocations(), allocations);
   EXPECT_EQ(free_bytes(), before);
 }

@@ -55,6 +55,15 @@ TEST_P(CudaSmall, RunsEveryPath) {
   executor->chooser()->choose({std::span(tokens).last(1), {&slice, 1}, {&first, 1}}, {&choice, 1},
                               3, chosen);
   for (const TokenId token : chosen) EXPECT_NE(token, kNoToken);
+
+  // Of two rows: launched, captured and replayed.
+  const std::vector<SequenceSlice> both = {{1, 69, sequences[0].pages},
+                                           {1, 68, sequences[1].pages}};
+  const std::vector<std::uint32_t> wanted = {0, 1};
+  const std::vector<TokenChoice> choices(2, choice);
+  chosen.resize(6);
+  executor->chooser()->choose({std::span(tokens).last(2), both, wanted}, choices, 3, chosen);
+  for (const TokenId token : chosen) EXPECT_NE(token, kNoToken);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, CudaSmall,

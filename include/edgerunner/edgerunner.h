@@ -119,7 +119,7 @@ typedef struct edgerunner_model_options {
   int32_t kv;        /* edgerunner_kv */
   int32_t threads;   /* 0: the cores that the process may use */
   uint32_t context;  /* most tokens of one sequence; 0: as the model and the memory allow */
-  uint32_t prefill_chunk;
+  uint32_t prefill_chunk; /* most prompt tokens of one forward pass; 0: as the backend likes */
   uint32_t max_sequences; /* that run at once; more wait their turn */
   uint32_t cache_tokens;  /* of the KV cache, at least one context; 0: as is useful */
   uint64_t memory_limit;  /* bytes; 0: what the system has available */

@@ -53,9 +53,11 @@ struct ModelOptions {
   // allows.
   std::uint32_t context = 0;
 
-  std::uint32_t prefill_chunk = 512;  // most prompt tokens of one forward pass, of all sequences
-  std::uint32_t max_sequences = 8;    // that run at once; more wait their turn
-  std::uint32_t cache_tokens = 0;     // of the KV cache, at least one context; 0: as is useful
+  // Most prompt tokens of one forward pass, of all sequences; 0: 512, and on cuda 4096 where there
+  // is memory for it.
+  std::uint32_t prefill_chunk = 0;
+  std::uint32_t max_sequences = 8;  // that run at once; more wait their turn
+  std::uint32_t cache_tokens = 0;   // of the KV cache, at least one context; 0: as is useful
 
   // What the prompts of others may add to the time between two tokens, by chunks that are cut to
   // it; 0: no bound.

@@ -69,7 +69,7 @@ class Model:
         kv: Literal["f16", "f32", "q8"] | None = None,
         threads: int = 0,
         context: int = 0,
-        prefill_chunk: int = 512,
+        prefill_chunk: int = 0,
         max_sequences: int = 8,
         cache_tokens: int = 0,
         memory_limit: int = 0,
@@ -89,7 +89,7 @@ class Model:
             kv: Element type of the KV cache; None: f16 where fast, f32 where exact.
             threads: 0: the cores that the process may use.
             context: Most tokens of one sequence; 0: as the model and the memory allow.
-            prefill_chunk: Most prompt tokens of one forward pass.
+            prefill_chunk: Most prompt tokens of one forward pass; 0: as the backend likes.
             max_sequences: Generations that run at once; more wait their turn.
             cache_tokens: Of the KV cache, at least one context; 0: as is useful.
             memory_limit: In bytes; 0: what the system has available.

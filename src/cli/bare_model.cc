@@ -59,7 +59,8 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.precision = options_.precision;
   options.kv = options_.kv.value_or(default_kv(options_.precision));
   options.threads = options_.threads;
-  options.max_rows = options_.prefill_chunk;
+  const Backend backend = find_backend(options_.backend);
+  options.max_rows = options_.prefill_chunk != 0 ? options_.prefill_chunk : backend.prefill_chunk;
   options.max_logit_rows = max_logit_rows;
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
@@ -67,7 +68,7 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.adapters = shelf_.all();
   if (!file_ && !random_) make_weights(options);
   options.on_progress = loading_progress();
-  executor_ = find_backend(options_.backend).make(decoder_, options);
+  executor_ = backend.make(decoder_, options);
   return *executor_;
 }
 

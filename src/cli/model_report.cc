@@ -115,7 +115,10 @@ ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t cont
   executor.precision = options.precision;
   executor.kv = options.kv.value_or(default_kv(options.precision));
   executor.threads = options.threads;
-  executor.max_rows = options.prefill_chunk + options.max_sequences;
+  const std::uint32_t chunk = options.prefill_chunk != 0
+                                  ? options.prefill_chunk
+                                  : find_backend(options.backend).prefill_chunk;
+  executor.max_rows = std::min(chunk, context) + options.max_sequences;
   executor.max_logit_rows = options.max_sequences;
   executor.max_context = context;
   executor.pages = pages_for(context);

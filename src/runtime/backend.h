@@ -16,6 +16,8 @@ struct Backend {
   std::uint64_t (*weight_bytes)(const Decoder&);
   // Bytes that may be taken; nullopt where nobody says.
   std::optional<std::uint64_t> (*available)();
+  // ModelOptions::prefill_chunk where it is 0: as many rows as the kernels want for full speed.
+  std::uint32_t prefill_chunk;
 };
 
 // Throws Error(invalid_argument) for a value that names no backend.

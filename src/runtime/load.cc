@@ -81,6 +81,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   input.adapters = state->adapters.all();
   input.trained_context = spec.context_length;
   input.vocab_size = spec.vocab_size;
+  input.prefill_chunk = backend.prefill_chunk;
   std::unique_ptr<Drafter> drafter = make_drafter(options, *state->file, input.available);
   input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
   MemoryPlan plan = plan_memory(options, input);

@@ -12,7 +12,8 @@ namespace edgerunner {
 namespace {
 
 constexpr std::uint32_t kPagesForFurtherSequence = 8;
-constexpr std::uint32_t kSharers = 32;  // sequences that may guess a token each, at least
+constexpr std::uint32_t kLeastChunk = 512;  // unless asked for
+constexpr std::uint32_t kSharers = 32;      // sequences that may guess a token each, at least
 
 void require_range(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return;
@@ -22,7 +23,7 @@ void require_range(const char* option, std::int64_t value, std::int64_t low, std
 
 void check_options(const ModelOptions& options, std::uint32_t trained_context) {
   require_range("threads", options.threads, 0, 1024);
-  require_range("prefill_chunk", options.prefill_chunk, 1, 65536);
+  require_range("prefill_chunk", options.prefill_chunk, 0, 65536);
   require_range("max_sequences", options.max_sequences, 1, 1024);
   require_range("draft_tokens", options.speculation.draft_tokens, 1, 64);
   const double confidence = options.speculation.draft_confidence;
@@ -67,13 +68,20 @@ Pages plan_pages(std::uint32_t context, const ModelOptions& options) {
 class Planner {
  public:
   Planner(const ModelOptions& options, const MemoryPlanInput& input)
-      : options_(options), input_(input) {}
+      : options_(options), input_(input), chunk_(options.prefill_chunk) {
+    if (chunk_ != 0) return;
+    chunk_ = input.prefill_chunk;
+    while (chunk_ > kLeastChunk && input.available &&
+           plan(input.trained_context, false).scratch_bytes > *input.available / 16) {
+      chunk_ /= 2;
+    }
+  }
 
   MemoryPlan plan(std::uint32_t context, bool with_further_pages) const {
     const Pages pages = plan_pages(context, options_);
     MemoryPlan plan;
     plan.context = context;
-    const std::uint32_t chunk = std::min(options_.prefill_chunk, context);
+    const std::uint32_t chunk = std::min(chunk_, context);
     const std::uint32_t logit_rows = options_.max_sequences + draft_rows(options_);
     plan.executor = {
         .precision = options_.precision,
@@ -133,6 +141,7 @@ class Planner {
  private:
   const ModelOptions& options_;
   const MemoryPlanInput& input_;
+  std::uint32_t chunk_;
 };
 
 }  // namespace

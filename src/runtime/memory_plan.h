@@ -23,6 +23,7 @@ struct MemoryPlanInput {
   std::uint64_t weights_bytes = 0;    // of the file
   std::uint32_t trained_context = 0;  // DecoderSpec::context_length
   std::uint32_t vocab_size = 0;
+  std::uint32_t prefill_chunk = 512;              // where the options don't say: Backend's
   std::uint32_t adapter_floats = 0;               // ExecutorOptions::adapter_floats
   std::vector<const LoraAdapter*> adapters = {};  // ExecutorOptions::adapters
   std::optional<std::uint64_t> available;         // bytes; nullopt where the system doesn't say
@@ -35,7 +36,8 @@ struct MemoryPlanInput {
 // sequence) for the other sequences and for prefixes worth keeping. That second part is given up
 // where memory is short. Pages that were never written take no memory.
 //
-// A context of 0 becomes the trained one, at most kDefaultContext and what fits. Throws
+// A prefill_chunk of 0 becomes the backend's, halved (to no less than 512) while scratch would take
+// more than a sixteenth of the memory. A context of 0 becomes the trained one, at most kDefaultContext and what fits. Throws
 // Error(out_of_memory) with the sum and the context that would fit, Error(invalid_argument) naming
 // an option that is out of range.
 MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input);

@@ -84,12 +84,33 @@ TEST(MemoryPlan, RefusesMoreContextThanTheModelWasTrainedFor) {
                [] { plan_memory(with_context(40000), input({})); });
 }
 
+// Of a backend that likes large chunks and takes 1 MiB of scratch a row.
+std::uint32_t chunk(std::uint32_t asked, std::optional<std::uint64_t> available_mib) {
+  MemoryPlanInput hungry = input(available_mib);
+  hungry.prefill_chunk = 4096;
+  hungry.need = [](const ExecutorOptions& options) {
+    return MemoryNeed{options.pages * kMebibyte, options.max_rows * kMebibyte};
+  };
+  ModelOptions options = with_context(8192);
+  options.prefill_chunk = asked;
+  const ExecutorOptions planned = plan_memory(options, hungry).executor;
+  return planned.max_rows - planned.max_logit_rows;
+}
+
+TEST(MemoryPlan, TakesTheBackendsChunkWhereThereIsMemory) {
+  EXPECT_EQ(chunk(0, {}), 4096U);
+  EXPECT_EQ(chunk(0, 16 * 5000), 4096U);
+  EXPECT_EQ(chunk(0, 16 * 4000), 2048U);
+  EXPECT_EQ(chunk(0, 2000), 512U);
+  EXPECT_EQ(chunk(100, {}), 100U);
+}
+
 TEST(MemoryPlan, NamesTheOptionThatIsOutOfRange) {
   ModelOptions options;
   options.threads = -1;
   expect_error(ErrorCode::invalid_argument, "threads", [&] { plan_memory(options, input({})); });
   options = {};
-  options.prefill_chunk = 0;
+  options.prefill_chunk = 65537;
   expect_error(ErrorCode::invalid_argument, "prefill_chunk",
                [&] { plan_memory(options, input({})); });
   options = {};

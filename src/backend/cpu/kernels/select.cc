@@ -26,7 +26,9 @@ RawProduct raw(const Product& product) {
           .out = product.out,
           .out_stride = product.out_stride,
           .epilogue = product.epilogue,
-          .gate = nullptr};
+          .gate = nullptr,
+          .operand = product.operand,
+          .then = reinterpret_cast<const std::uint8_t*>(product.then)};
 }
 
 // Gates are taken into a pass over the rows with more than kFusedAbove rows of activations: fewer
@@ -36,10 +38,13 @@ void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row
               std::byte* scratch) {
   RawProduct main = raw(product);
   if (product.gate == nullptr) return kMultiply(main, row_begin, row_end, scratch);
-  const RawProduct gate = raw(*product.gate);
+  RawProduct gate = raw(*product.gate);
+  gate.operand = main.operand;
   if (main.tokens > kFusedAbove && gate.format == main.format) {
     main.gate = &gate;
   } else {
+    gate.then = main.weights + row_begin * main.row_bytes;
+    main.then = main.then != nullptr ? main.then : gate.weights + row_end * gate.row_bytes;
     kMultiply(gate, row_begin, row_end, scratch);
   }
   kMultiply(main, row_begin, row_end, scratch);

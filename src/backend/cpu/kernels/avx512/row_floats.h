@@ -79,13 +79,16 @@ class FloatRows {
              (row_end - row_begin < kRows ? row_end - row_begin : kRows) * product_.row_bytes);
     for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
       const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
+      const std::uint8_t* ahead = row_end - row > kRows
+                                      ? product_.weights + (row + kRows) * product_.row_bytes
+                                      : product_.after(row_end);
       if constexpr (kMostPanels == 2) {
         if (rows > kLanes) {
-          run_panels<2>(row, rows);
+          run_panels<2>(row, rows, ahead);
           continue;
         }
       }
-      run_panels<1>(row, rows);
+      run_panels<1>(row, rows, ahead);
     }
   }
 
@@ -103,8 +106,9 @@ class FloatRows {
     for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(begin + line, 0, 2);
   }
 
+  // Fetches as much as it reads at `ahead`.
   template <int kPanels>
-  void run_panels(std::uint32_t row, std::uint32_t rows) {
+  void run_panels(std::uint32_t row, std::uint32_t rows, const std::uint8_t* ahead) {
     const std::uint8_t* weights[kPanels][kLanes];
     __m512 sums[kPanels][kTokens];
     for (std::uint32_t p = 0; p < kPanels; ++p) {
@@ -115,7 +119,6 @@ class FloatRows {
       }
       for (int t = 0; t < kTokens; ++t) sums[p][t] = S::zero();
     }
-    const std::uint8_t* ahead = weights[0][0] + kPanels * kLanes * product_.row_bytes;
     const std::uint32_t squares = words_ / kWords;
     for (std::uint32_t square = 0; square < squares; ++square) {
       prefetch(ahead, kPanels * kLanes * std::size_t{2} * kWords);

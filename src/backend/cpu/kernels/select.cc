@@ -81,8 +81,12 @@ constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multipl
 #if defined(__x86_64__)
 
 std::string describe_avx2(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, format == ActivationFormat::q8 ? kRowTokens : 0,
-                         "AVX2 f32", "AVX2 bf16 by f32", "AVX2 8-bit");
+  std::uint32_t in_order = 0;
+  if (format == ActivationFormat::q8) {
+    in_order = code_form(weights) == CodeForm::minimum ? kRowTokens - 1 : kRowTokens;
+  }
+  return describe_panels(weights, format, rows, in_order, "AVX2 f32", "AVX2 bf16 by f32",
+                         "AVX2 8-bit");
 }
 
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {

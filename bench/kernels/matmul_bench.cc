@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -39,33 +40,42 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
+[[noreturn]] void refuse(const std::string& what) {
+  fmt::print(stderr, "matmul_bench: {}; the options stand at the top of its source\n", what);
+  std::exit(2);
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (const ElementType type : test::weight_types()) options.types.push_back(type);
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string key = argv[i];
+    if (i + 1 == argc) refuse("no value after '" + key + "'");
     const std::string value = argv[i + 1];
-    if (key == "--threads") options.threads = std::stoi(value);
-    if (key == "--cols") options.cols = static_cast<std::uint32_t>(std::stoul(value));
-    if (key == "--kib") options.bytes = 1024 * std::stod(value);
-    if (key == "--precision")
+    if (key == "--threads") {
+      options.threads = std::stoi(value);
+    } else if (key == "--cols") {
+      options.cols = static_cast<std::uint32_t>(std::stoul(value));
+    } else if (key == "--kib") {
+      options.bytes = 1024 * std::stod(value);
+    } else if (key == "--precision") {
       options.precision = value == "exact" ? Precision::exact : Precision::fast;
-    if (key == "--isa") {
+    } else if (key == "--isa") {
       for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
         if (name(isa) == value) options.isa = isa;
       }
-    }
-    if (key == "--types") {
+    } else if (key == "--types") {
       options.types.clear();
       for (const std::string& part : split(value)) {
         options.types.push_back(element_type_from_name(part).value());
       }
-    }
-    if (key == "--tokens") {
+    } else if (key == "--tokens") {
       options.tokens.clear();
       for (const std::string& part : split(value)) {
         options.tokens.push_back(static_cast<std::uint32_t>(std::stoul(part)));
       }
+    } else {
+      refuse("unknown option '" + key + "'");
     }
   }
   return options;
@@ -143,7 +153,7 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
 }
 
 int run(const Options& options) {
-  const MachineLimits limits = cpu::measure_limits(options.isa, options.threads);
+  const MachineLimits limits = cpu::measure_limits(options.isa, options.threads, {});
   const auto [int8, half, f32] = limits.operations;
   fmt::print(
       "{} threads, {}, {} columns\nread {:.1f} GB/s, int8 {:.0f} GOP/s, bf16 {:.0f}, f32 {:.0f}\n",

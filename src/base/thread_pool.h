@@ -126,6 +126,8 @@ class ThreadPool::Worker {
 
   // Where in a loop of `count` indices this worker begins.
   std::uint32_t first_of(std::uint32_t count) const { return pool_->part_of(index_, count).begin; }
+  // And one past the last index of the part that it begins with.
+  std::uint32_t end_of(std::uint32_t count) const { return pool_->part_of(index_, count).end; }
 
  private:
   friend class ThreadPool;

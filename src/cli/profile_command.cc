@@ -63,6 +63,7 @@ Json to_json(const MachineLimits& limits) {
     return limits.operations[static_cast<std::size_t>(kind)];
   };
   return {{"read_bytes_per_s", limits.read_bytes},
+          {"weights_read_bytes_per_s", limits.weights_read_bytes},
           {"int8_operations_per_s", operations(Arithmetic::int8)},
           {"half_operations_per_s", operations(Arithmetic::half)},
           {"f32_operations_per_s", operations(Arithmetic::f32)}};
@@ -120,9 +121,13 @@ std::string header(const ProfileArguments& arguments, const ExecutorInfo& info,
       "{}\nbackend {}{}{}, {} {}, precision {}\n", arguments.model.title(), info.backend,
       info.isa.empty() ? "" : ", instruction set ", info.isa, info.threads,
       info.threads == 1 ? "thread" : "threads", arguments.model.precision);
-  text += fmt::format("limits, measured now: read {} GB/s; int8 {}, half {}, f32 {} GOP/s\n",
-                      number_or_dash(limits.read_bytes / 1e9, 1), number_or_dash(int8 / 1e9, 0),
-                      number_or_dash(half / 1e9, 0), number_or_dash(f32 / 1e9, 0));
+  text += fmt::format(
+      "limits, measured now: read {} GB/s{}; int8 {}, half {}, f32 {} GOP/s\n",
+      number_or_dash(limits.read_bytes / 1e9, 1),
+      limits.weights_read_bytes > 0
+          ? fmt::format(", {:.1f} of these weights", limits.weights_read_bytes / 1e9)
+          : "",
+      number_or_dash(int8 / 1e9, 0), number_or_dash(half / 1e9, 0), number_or_dash(f32 / 1e9, 0));
   return text;
 }
 

@@ -13,29 +13,44 @@
 namespace edgerunner {
 namespace {
 
+// Sequences that decode together, or guesses that are checked at once, for the kernels' names.
+constexpr std::uint32_t kFewRows = 8;
+
 std::size_t workspace_bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   cpu::Workspace measured;
   return lay_out(nullptr, spec, options, measured);
 }
 
-std::vector<std::string> describe_kernels(const Decoder& decoder, const ExecutorOptions& options,
-                                          const cpu::Kernels& kernels, Isa isa) {
-  std::set<ElementType> types{decoder.weights.head.type};
-  for (const LayerWeights& layer : decoder.weights.layers) {
+// The matrices that products read, in the order of a forward pass; the head last.
+std::vector<const Matrix*> matrices_of(const Weights& weights) {
+  std::vector<const Matrix*> all;
+  const auto add = [&](const Matrix& matrix) {
+    if (!matrix.empty()) all.push_back(&matrix);
+  };
+  for (const LayerWeights& layer : weights.layers) {
     const AttentionWeights& a = layer.attention;
     const FeedForwardWeights& f = layer.feed_forward;
     const MixtureWeights& m = f.mixture;
     for (const Matrix* matrix :
-         {&a.q, &a.k, &a.v, &a.o, &f.gate, &f.up, &f.down, &m.router, &m.gate, &m.up, &m.down,
-          &m.shared_gate, &m.shared_up, &m.shared_down}) {
-      if (!matrix->empty()) types.insert(matrix->type);
+         {&a.k, &a.v, &a.q, &a.o, &f.gate, &f.up, &f.down, &m.router, &m.gate, &m.up, &m.down,
+          &m.shared_router, &m.shared_gate, &m.shared_up, &m.shared_down}) {
+      add(*matrix);
     }
   }
+  add(weights.head);
+  return all;
+}
+
+std::vector<std::string> describe_kernels(const Decoder& decoder, const ExecutorOptions& options,
+                                          const cpu::Kernels& kernels, Isa isa) {
+  std::set<ElementType> types;
+  for (const Matrix* matrix : matrices_of(decoder.weights)) types.insert(matrix->type);
   std::vector<std::string> lines;
   for (const ElementType type : types) {
     const cpu::ActivationFormat format = cpu::activation_format(type, options.precision);
     const std::string_view name = traits(type).name;
     lines.push_back(fmt::format("{} decode: {}", name, kernels.describe(type, format, 1)));
+    lines.push_back(fmt::format("{} few rows: {}", name, kernels.describe(type, format, kFewRows)));
     lines.push_back(
         fmt::format("{} prefill: {}", name, kernels.describe(type, format, options.max_rows)));
   }
@@ -109,7 +124,9 @@ class CpuExecutor final : public Executor, private Profilable {
     return Arithmetic::f32;
   }
   MachineLimits measure_limits() override {
-    return cpu::measure_limits(kernels_.isa, pool_.size());
+    std::vector<std::span<const std::byte>> weights;
+    for (const Matrix* matrix : matrices_of(decoder_.weights)) weights.push_back(matrix->data);
+    return cpu::measure_limits(kernels_.isa, pool_.size(), weights);
   }
 
   const Decoder& decoder_;

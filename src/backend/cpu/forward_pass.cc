@@ -282,11 +282,21 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
   };
   std::uint32_t shares = 0;
   for (const Product& p : products) shares += shares_in(p);
+  const std::uint64_t operand = ++own_.operands;
+  const std::uint32_t own_begin = worker_.first_of(shares);
+  const std::uint32_t own_end = worker_.end_of(shares);
+  const std::byte* const next_begin = begins(next.readers)[0].data();
   const auto run = [&](std::uint32_t begin, std::uint32_t end) {
     constexpr auto kRows = kRowTile;
-    for (const Product& p : products) {
+    // Of the own part the last, or another's: after it come the next products.
+    const bool is_last = begin < own_begin || end >= own_end;
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      Product p = products[i];
+      p.operand = operand;
       const std::uint32_t count = shares_in(p);
       if (begin < count) {
+        const bool goes_on = end > count && i + 1 < products.size();
+        p.then = goes_on ? products[i + 1].weights->data.data() : is_last ? next_begin : nullptr;
         context_.kernels.multiply(
             p, begin * share_tiles * kRows,
             std::min(std::min(end, count) * share_tiles * kRows, p.weights->rows), own_.multiply);
@@ -304,7 +314,15 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
 }
 
 void ForwardPass::fetch(const Upcoming& next, std::size_t bytes) const {
-  if (rows_->rows > kFewTokens || next.weights[0] == nullptr) return;
+  for (const std::span<const std::byte> weights : begins(next)) {
+    const std::size_t end = std::min(bytes, weights.size());
+    for (std::size_t i = 0; i < end; i += 64) __builtin_prefetch(&weights[i], 0, 2);
+  }
+}
+
+std::array<std::span<const std::byte>, 2> ForwardPass::begins(const Upcoming& next) const {
+  std::array<std::span<const std::byte>, 2> result;
+  if (rows_->rows > kFewTokens) return result;
   const std::uint32_t unit = unit_tiles();
   std::uint32_t units = 0;
   for (const Matrix* weights : next.weights) {
@@ -313,19 +331,20 @@ void ForwardPass::fetch(const Upcoming& next, std::size_t bytes) const {
     if (next.chained) break;
   }
   std::uint32_t first = worker_.first_of(units);
+  std::size_t found = 0;
   for (const Matrix* weights : next.weights) {
-    if (weights == nullptr) break;
+    if (weights == nullptr || found == result.size()) break;
     const std::uint32_t count = shares_of(tiles_of(weights->rows), unit);
     if (first < count) {
       const std::size_t at =
           std::size_t{first} * unit * kRowTile * row_bytes(weights->type, weights->cols);
-      const std::size_t end = std::min(at + bytes, weights->data.size());
-      for (std::size_t i = at; i < end; i += 64) __builtin_prefetch(&weights->data[i], 0, 2);
-      if (!next.chained) return;
+      result[found++] = weights->data.subspan(std::min(at, weights->data.size()));
+      if (!next.chained) break;
     } else {
       first -= count;
     }
   }
+  return result;
 }
 
 void ForwardPass::show(std::span<const Product> products) {

@@ -191,6 +191,9 @@ class ForwardPass {
   static constexpr std::size_t kFetchedWaiting = 32768;
   static constexpr std::size_t kFetchedBeforePreparing = 2048;
   void fetch(const Upcoming& next, std::size_t bytes) const;
+  // Where this thread begins to read the next weights, and where those end: of one matrix, or of
+  // each that is chained.
+  std::array<std::span<const std::byte>, 2> begins(const Upcoming& next) const;
 
   Activations activations(const Matrix& weights) const;
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;

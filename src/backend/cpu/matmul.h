@@ -69,6 +69,12 @@ struct Product {
   // Where given, y in the epilogue is what this product stores, which has the same x, out and rows:
   // it need not pass through memory.
   const Product* gate = nullptr;
+  // Where not 0, a name of what x holds: of calls with the same scratch and the same name, the
+  // first alone need lay it out. Another x, or other contents, must have another name.
+  std::uint64_t operand = 0;
+  // What the thread reads after these rows, where that isn't the rows behind them: fetched ahead
+  // instead of those.
+  const std::byte* then = nullptr;
 };
 
 // The kernels of one instruction set.

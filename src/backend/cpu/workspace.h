@@ -30,6 +30,7 @@ struct WorkerBuffers {
   float* records[2] = {};          // [tile rows, attention_record_floats]
   float* head = nullptr;           // [head_dim]
   float* keys = nullptr;           // [kPageTokens, head_dim]
+  std::uint64_t operands = 0;      // that products have been given so far: Product::operand
 };
 
 // What a row's router chose.

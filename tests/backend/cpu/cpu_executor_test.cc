@@ -92,9 +92,9 @@ TEST(CpuExecutor, TellsWhatRuns) {
     EXPECT_EQ(executor->info().isa, name(isa));
     EXPECT_EQ(executor->info().threads, 3);
     EXPECT_THAT(executor->info().kernels,
-                testing::ElementsAre(testing::StartsWith("Q8_0 decode: "),
-                                     testing::StartsWith("Q8_0 prefill: "),
-                                     testing::StartsWith("attention: ")));
+                testing::ElementsAre(
+                    testing::StartsWith("Q8_0 decode: "), testing::StartsWith("Q8_0 few rows: "),
+                    testing::StartsWith("Q8_0 prefill: "), testing::StartsWith("attention: ")));
   }
 }
 

@@ -35,6 +35,7 @@ class DirectProduct {
 
   DirectProduct(const RawProduct& product, const Scratch& scratch)
       : product_(product),
+        scratch_(scratch),
         steps_(product.cols / kQ8Length),
         groups_((product.tokens + kDirectRows - 1) / kDirectRows),
         blocks_(reinterpret_cast<Q8Block*>(scratch.panel)),
@@ -56,9 +57,13 @@ class DirectProduct {
     for (std::size_t i = 0; i < panel && i < kFetchedEarly; i += 64) {
       __builtin_prefetch(weights + i, 0, 2);
     }
-    for (std::uint32_t g = 0, terms = 0; g < groups_; ++g) fill(g, terms);
+    if (!scratch_.holds(product_.operand, product_.type, product_.tokens)) {
+      for (std::uint32_t g = 0, terms = 0; g < groups_; ++g) fill(g, terms);
+    }
     for (std::uint32_t row = row_begin; row < row_end; row += S::kLanes, weights += panel) {
-      for (std::uint32_t g = 0; g < groups_; ++g) multiply_rows(weights, g);
+      const std::uint8_t* ahead =
+          row + S::kLanes < row_end ? weights + panel : product_.after(row_end);
+      for (std::uint32_t g = 0; g < groups_; ++g) multiply_rows(weights, ahead, g);
       finish<S>(product_, 0, product_.tokens, row, S::kLanes,
                 PanelSums{sums_, term_sums_, S::kLanes}, nullptr);
     }
@@ -173,30 +178,33 @@ class DirectProduct {
     }
   }
 
-  // All columns of S::kLanes weight rows times a group, into the sums.
-  void multiply_rows(const std::uint8_t* weights, std::uint32_t group) const {
+  // All columns of S::kLanes weight rows times a group, into the sums; fetches the panel that comes
+  // next.
+  void multiply_rows(const std::uint8_t* weights, const std::uint8_t* ahead,
+                     std::uint32_t group) const {
     switch (first_token(group + 1) - first_token(group)) {
       case 1:
-        return multiply_rows<1>(weights, group);
+        return multiply_rows<1>(weights, ahead, group);
       case 2:
-        return multiply_rows<2>(weights, group);
+        return multiply_rows<2>(weights, ahead, group);
       case 3:
-        return multiply_rows<3>(weights, group);
+        return multiply_rows<3>(weights, ahead, group);
       case 4:
-        return multiply_rows<4>(weights, group);
+        return multiply_rows<4>(weights, ahead, group);
       case 5:
-        return multiply_rows<5>(weights, group);
+        return multiply_rows<5>(weights, ahead, group);
       case 6:
-        return multiply_rows<6>(weights, group);
+        return multiply_rows<6>(weights, ahead, group);
       case 7:
-        return multiply_rows<7>(weights, group);
+        return multiply_rows<7>(weights, ahead, group);
       default:
-        return multiply_rows<8>(weights, group);
+        return multiply_rows<8>(weights, ahead, group);
     }
   }
 
   template <int kTokens>
-  void multiply_rows(const std::uint8_t* weights, std::uint32_t group) const {
+  void multiply_rows(const std::uint8_t* weights, const std::uint8_t* ahead,
+                     std::uint32_t group) const {
     constexpr std::uint32_t kSteps = Format::kSteps;
     constexpr std::size_t kStepBytes = Format::kBytes / kSteps;
     const std::uint32_t token = first_token(group);
@@ -209,8 +217,6 @@ class DirectProduct {
     }
     const Q8Block* x = blocks_ + std::size_t{token} * steps_;
     const Terms* terms = terms_of_ + std::size_t{group} * steps_;
-    // The panel that comes next.
-    const std::uint8_t* ahead = weights + S::kLanes * product_.row_bytes;
     const auto use = [&](const I* codes, const BlockScales<S>& scales)
         __attribute__((always_inline)) {
       if (group == 0) fetch(ahead);
@@ -240,6 +246,7 @@ class DirectProduct {
   }
 
   const RawProduct& product_;
+  const Scratch& scratch_;
   std::uint32_t steps_;
   std::uint32_t groups_;  // of rows of activations
   Q8Block* blocks_;       // of group after group, [steps, its rows]

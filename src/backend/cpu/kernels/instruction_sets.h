@@ -26,6 +26,13 @@ struct RawProduct {
   // Where given, the product whose outputs the epilogue takes for y, of the same x; then `out` is
   // written alone. Only where `tokens` exceeds what select.cc gives for the instruction set.
   const RawProduct* gate;
+  std::uint64_t operand;
+  const std::uint8_t* then;  // or null
+
+  // What a thread reads after the rows below row_end.
+  const std::uint8_t* after(std::uint32_t row_end) const {
+    return then != nullptr ? then : weights + row_end * row_bytes;
+  }
 };
 
 // Whether AVX-512 multiplies a single row of activations with weights of a quantised type as it

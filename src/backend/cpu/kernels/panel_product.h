@@ -188,6 +188,7 @@ template <class S>
 void multiply_panels(const RawProduct& product, FindKernel<S> find, std::uint32_t row_begin,
                      std::uint32_t row_end, const Scratch& scratch) {
   const PanelKernel<S>& kernel = find(product.type, product.format);
+  *scratch.laid_out = {};
   constexpr std::uint32_t kRows = PanelGroup<S>::kRows;
   for (std::uint32_t first = 0; first < product.tokens; first += kGroupTokens) {
     const PanelGroup<S> group(product, first, scratch);

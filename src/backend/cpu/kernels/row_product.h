@@ -61,6 +61,7 @@ class RowProduct {
 
   RowProduct(const RawProduct& product, const Scratch& scratch)
       : product_(product),
+        scratch_(scratch),
         cut_(product.cols),
         x_(reinterpret_cast<Group*>(scratch.panel)),
         tiles_(reinterpret_cast<float*>(scratch.temporary)),
@@ -78,13 +79,18 @@ class RowProduct {
   void run(std::uint32_t row_begin, std::uint32_t row_end) {
     const std::uint8_t* begin = product_.weights + row_begin * product_.row_bytes;
     for (std::size_t i = 0; i < kRowPrefetchBytes; i += 64) prefetch_weights(begin + i);
-    fill_groups();
+    if (!scratch_.holds(product_.operand, product_.type, kTokens)) fill_groups();
+    const std::uint8_t* const end = product_.weights + row_end * product_.row_bytes;
+    const std::uint8_t* const then = product_.after(row_end);
     for (std::uint32_t row = row_begin; row < row_end; row += S::kLanes) {
       const std::uint32_t left = row_end - row;
       const std::uint32_t rows = left < S::kLanes ? left : S::kLanes;
       const std::uint8_t* weights = product_.weights + row * product_.row_bytes;
       for (std::uint32_t r = 0; r < rows; ++r) {
-        multiply_row(weights + r * product_.row_bytes, tiles_ + std::size_t{r} * S::kLanes);
+        const std::uint8_t* weight_row = weights + r * product_.row_bytes;
+        const std::uint8_t* ahead = weight_row + kRowPrefetchBytes;
+        if (ahead >= end) ahead = then + (ahead - end);
+        multiply_row(weight_row, ahead, tiles_ + std::size_t{r} * S::kLanes);
       }
       F sums[kRows];
       for (int i = 0; i < kRows; ++i) sums[i] = S::zero();
@@ -147,9 +153,8 @@ class RowProduct {
     multiply_group<Format, kTokens>(units, x, out, tile_stride, out + kRows * tile_stride);
   }
 
-  // The whole groups of a weight row, to its row of each tile.
-  void multiply_row(const std::uint8_t* weights, float* out) const {
-    const std::uint8_t* ahead = weights + kRowPrefetchBytes;
+  // The whole groups of a weight row, to its row of each tile; fetches as much at `ahead`.
+  void multiply_row(const std::uint8_t* weights, const std::uint8_t* ahead, float* out) const {
     const std::uint8_t* end = ahead + product_.row_bytes;
     for (std::uint32_t g = 0; g < cut_.groups; ++g) {
 #pragma GCC unroll 8
@@ -234,6 +239,7 @@ class RowProduct {
   static constexpr UnitLanes kUnitLanes = unit_lanes();
 
   const RawProduct& product_;
+  const Scratch& scratch_;
   RowCut<Format> cut_;
   Group* x_;          // [groups and units, kRows]
   float* tiles_;      // [groups, kTiles, lanes, lanes]

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/element_type.h"
+
 namespace edgerunner::cpu {
 
 // Up to so many rows of activations AVX2 multiplies with weights in the order of memory: the
@@ -27,6 +29,14 @@ inline constexpr std::uint32_t kSlackSteps = 4;
 // Of internal linkage, so that each instruction set has its own.
 namespace {
 
+// Which operand stands in scratch as the kernel of few rows that runs for a type and a number of
+// rows lays it out.
+struct LaidOut {
+  std::uint64_t operand;  // Product::operand; 0: none that has a name
+  ElementType type;
+  std::uint32_t tokens;
+};
+
 // What a panel product keeps beside its operands: the parts of multiply_scratch_bytes.
 struct Scratch {
   // [steps, panels, record vectors, lanes]: the largest is a chunk with its slack
@@ -35,7 +45,8 @@ struct Scratch {
   static constexpr std::size_t kSumsBytes = kGroupTokens * 32 * sizeof(float);
   // A chunk of 16 weight rows on their way to the panel, f32 at most: [16, columns]
   static constexpr std::size_t kTemporaryBytes = kPanelBytes;
-  static constexpr std::size_t kBytes = kPanelBytes + 3 * kSumsBytes + kTemporaryBytes;
+  static constexpr std::size_t kLaidOutAt = kPanelBytes + 3 * kSumsBytes + kTemporaryBytes;
+  static constexpr std::size_t kBytes = kLaidOutAt + 64;
   // Beside those, for each step of the columns: a bit for each of kGroupTokens
   static constexpr std::size_t kStepBytes = kGroupTokens / 8;
 
@@ -45,6 +56,7 @@ struct Scratch {
         term_sums(reinterpret_cast<float*>(p + kPanelBytes + kSumsBytes)),
         gate(reinterpret_cast<float*>(p + kPanelBytes + 2 * kSumsBytes)),
         temporary(p + kPanelBytes + 3 * kSumsBytes),
+        laid_out(reinterpret_cast<LaidOut*>(p + kLaidOutAt)),
         step_masks(reinterpret_cast<std::uint64_t (*)[kGroupTokens / 64]>(p + kBytes)) {}
 
   std::uint8_t* panel;
@@ -52,7 +64,17 @@ struct Scratch {
   float* term_sums;
   float* gate;  // [kGroupTokens, 32]: of a gated product
   std::byte* temporary;
+  LaidOut* laid_out;
   std::uint64_t (*step_masks)[kGroupTokens / 64];  // [steps]
+
+  // Whether the operand of so many rows stands there already; from now on it does, where it has a
+  // name.
+  bool holds(std::uint64_t operand, ElementType type, std::uint32_t tokens) const {
+    const bool same = operand != 0 && laid_out->operand == operand && laid_out->type == type &&
+                      laid_out->tokens == tokens;
+    *laid_out = {operand, type, tokens};
+    return same;
+  }
 };
 
 }  // namespace

@@ -26,7 +26,9 @@ RawProduct raw(const Product& product) {
           .out = product.out,
           .out_stride = product.out_stride,
           .epilogue = product.epilogue,
-          .gate = nullptr};
+          .gate = nullptr,
+          .operand = product.operand,
+          .then = reinterpret_cast<const std::uint8_t*>(product.then)};
 }
 
 // Gates are taken into a pass over the rows with more than kFusedAbove rows of activations: fewer
@@ -36,10 +38,13 @@ void multiply(const Product& product, std::uint32_t row_begin, std::uint32_t row
               std::byte* scratch) {
   RawProduct main = raw(product);
   if (product.gate == nullptr) return kMultiply(main, row_begin, row_end, scratch);
-  const RawProduct gate = raw(*product.gate);
+  RawProduct gate = raw(*product.gate);
+  gate.operand = main.operand;
   if (main.tokens > kFusedAbove && gate.format == main.format) {
     main.gate = &gate;
   } else {
+    gate.then = main.weights + row_begin * main.row_bytes;
+    main.then = main.then != nullptr ? main.then : gate.weights + row_end * gate.row_bytes;
     kMultiply(gate, row_begin, row_end, scratch);
   }
   kMultiply(main, row_begin, row_end, scratch);
@@ -76,8 +81,12 @@ constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multipl
 #if defined(__x86_64__)
 
 std::string describe_avx2(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, format == ActivationFormat::q8 ? kRowTokens : 0,
-                         "AVX2 f32", "AVX2 bf16 by f32", "AVX2 8-bit");
+  std::uint32_t in_order = 0;
+  if (format == ActivationFormat::q8) {
+    in_order = code_form(weights) == CodeForm::minimum ? kRowTokens - 1 : kRowTokens;
+  }
+  return describe_panels(weights, format, rows, in_order, "AVX2 f32", "AVX2 bf16 by f32",
+                         "AVX2 8-bit");
 }
 
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {

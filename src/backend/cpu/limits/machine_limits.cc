@@ -74,17 +74,46 @@ double peak(int threads, const PeakLoop& loop) {
          least([&] { return time(rounds); });
 }
 
-double read_bandwidth(int threads) {
-  constexpr std::size_t kBytes = std::size_t{256} << 20;
-  const std::vector<std::uint64_t> data(kBytes / sizeof(std::uint64_t), 1);
+constexpr std::size_t kReadBytes = std::size_t{256} << 20;
+
+using Words = std::span<const std::uint64_t>;
+
+// Bytes a second, where each thread reads its part of each of `all`.
+double read_bandwidth(int threads, const std::vector<Words>& all) {
   const auto count = static_cast<std::size_t>(threads);
-  const std::size_t part = data.size() / count;
+  std::size_t words = 0;
+  for (const Words data : all) words += data.size() / count * count;
+  if (words == 0) return 0;
   const double seconds = least([&] {
     return time_threads(threads, 1, [&](int t) {
-      sink += sum_of(std::span(data).subspan(part * static_cast<std::size_t>(t), part));
+      for (const Words data : all) {
+        const std::size_t part = data.size() / count;
+        sink += sum_of(data.subspan(part * static_cast<std::size_t>(t), part));
+      }
     });
   });
-  return static_cast<double>(part * count * sizeof(std::uint64_t)) / seconds;
+  return static_cast<double>(words * sizeof(std::uint64_t)) / seconds;
+}
+
+double memory_bandwidth(int threads) {
+  const std::vector<std::uint64_t> data(kReadBytes / sizeof(std::uint64_t), 1);
+  return read_bandwidth(threads, {data});
+}
+
+double weights_bandwidth(int threads, const std::vector<std::span<const std::byte>>& weights) {
+  std::vector<Words> all;
+  std::size_t left = kReadBytes;
+  for (const std::span<const std::byte> data : weights) {
+    // From the first whole word on: what is a part of a tensor may begin anywhere.
+    const std::size_t skipped =
+        -reinterpret_cast<std::uintptr_t>(data.data()) % sizeof(std::uint64_t);
+    const std::size_t size = std::min(data.size(), left);
+    left -= size;
+    if (size <= skipped) continue;
+    all.emplace_back(reinterpret_cast<const std::uint64_t*>(data.data() + skipped),
+                     (size - skipped) / sizeof(std::uint64_t));
+  }
+  return read_bandwidth(threads, all);
 }
 
 }  // namespace
@@ -114,11 +143,13 @@ double time_threads(int threads, int repetitions, const std::function<void(int)>
   return best;
 }
 
-MachineLimits measure_limits(Isa isa, int threads) {
+MachineLimits measure_limits(Isa isa, int threads,
+                             const std::vector<std::span<const std::byte>>& weights) {
   const PeakLoops loops = peak_loops(isa);
-  return {.read_bytes = read_bandwidth(threads),
+  return {.read_bytes = memory_bandwidth(threads),
           .operations = {peak(threads, loops.int8), peak(threads, loops.half),
-                         peak(threads, loops.f32)}};
+                         peak(threads, loops.f32)},
+          .weights_read_bytes = weights_bandwidth(threads, weights)};
 }
 
 }  // namespace edgerunner::cpu

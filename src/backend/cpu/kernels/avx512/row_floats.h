@@ -39,11 +39,6 @@ inline __m512i load_steps(const std::uint8_t* p, __mmask32 words) {
       return _mm512_castps_si512(_mm512_cvtph_ps(halves));
     }
     return _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16);
-  } else if constexpr (kWeights == FloatWeights::f16 && kWhole) {
-    const auto half = [](const std::uint8_t* from) {
-      return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-    };
-    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(half(p + 32), half(p)));
   } else if constexpr (kWhole) {
     return _mm512_loadu_si512(p);
   } else {
@@ -56,10 +51,16 @@ inline __m512i load_steps(const std::uint8_t* p, __mmask32 words) {
 template <FloatWeights kWeights, bool kWhole>
 inline void load_float_square(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
                               __m512i out[16]) {
-  const auto row = [&](int r) __attribute__((always_inline)) {
-    return load_steps<kWeights, kWhole>(rows[r] + offset, words);
-  };
-  transpose_square(row, out);
+  if constexpr (kWhole && kWeights == FloatWeights::f16) {
+    // A conversion of two rows' halves puts them where a pair belongs.
+    load_half_columns8(rows, offset, out);
+    load_half_columns8(rows, offset + 32, out + 8);
+  } else {
+    const auto row = [&](int r) __attribute__((always_inline)) {
+      return load_steps<kWeights, kWhole>(rows[r] + offset, words);
+    };
+    transpose_square(row, out);
+  }
 }
 
 template <FloatWeights kWeights, int kTokens>
@@ -79,13 +80,16 @@ class FloatRows {
              (row_end - row_begin < kRows ? row_end - row_begin : kRows) * product_.row_bytes);
     for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
       const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
+      const std::uint8_t* ahead = row_end - row > kRows
+                                      ? product_.weights + (row + kRows) * product_.row_bytes
+                                      : product_.after(row_end);
       if constexpr (kMostPanels == 2) {
         if (rows > kLanes) {
-          run_panels<2>(row, rows);
+          run_panels<2>(row, rows, ahead);
           continue;
         }
       }
-      run_panels<1>(row, rows);
+      run_panels<1>(row, rows, ahead);
     }
   }
 
@@ -96,6 +100,7 @@ class FloatRows {
   // where both leave registers for a square.
   static constexpr std::uint32_t kMostPanels = kTokens <= 2 ? 2 : 1;
   static constexpr std::uint32_t kRows = kMostPanels * kLanes;
+  static constexpr std::size_t kSquareBytes = std::size_t{2} * kWords * kLanes;
   // Sums beside the sixteen vectors of a square; the others wait in memory.
   static constexpr int kSumsAtOnce = 4;
 
@@ -103,8 +108,17 @@ class FloatRows {
     for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(begin + line, 0, 2);
   }
 
+  // Into the level 1 cache, since a square begins with all of its loads.
+  static void prefetch_square(const std::uint8_t* const* rows, std::uint32_t square) {
+#pragma GCC unroll 16
+    for (std::uint32_t r = 0; r < kLanes; ++r) {
+      __builtin_prefetch(rows[r] + std::size_t{2} * kWords * square, 0, 3);
+    }
+  }
+
+  // Fetches as much as it reads at `ahead`.
   template <int kPanels>
-  void run_panels(std::uint32_t row, std::uint32_t rows) {
+  void run_panels(std::uint32_t row, std::uint32_t rows, const std::uint8_t* ahead) {
     const std::uint8_t* weights[kPanels][kLanes];
     __m512 sums[kPanels][kTokens];
     for (std::uint32_t p = 0; p < kPanels; ++p) {
@@ -115,13 +129,15 @@ class FloatRows {
       }
       for (int t = 0; t < kTokens; ++t) sums[p][t] = S::zero();
     }
-    const std::uint8_t* ahead = weights[0][0] + kPanels * kLanes * product_.row_bytes;
     const std::uint32_t squares = words_ / kWords;
     for (std::uint32_t square = 0; square < squares; ++square) {
-      prefetch(ahead, kPanels * kLanes * std::size_t{2} * kWords);
-      ahead += kPanels * kLanes * std::size_t{2} * kWords;
 #pragma GCC unroll 2
-      for (int p = 0; p < kPanels; ++p) add_square<true>(weights[p], square, 0, 16, sums[p]);
+      for (int p = 0; p < kPanels; ++p) {
+        prefetch(ahead, kSquareBytes);
+        prefetch_square(weights[p], square + 1);
+        add_square<true>(weights[p], square, 0, 16, sums[p]);
+        ahead += kSquareBytes;
+      }
     }
     if (const std::uint32_t left = words_ % kWords; left != 0) {
       const std::uint32_t steps = kWords == 32 ? (left + 1) / 2 : left;

@@ -50,20 +50,14 @@ template <class Rows>
   transpose_within_quarters(in, out);
 }
 
-// 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
-template <class Rows>
-[[gnu::always_inline]] inline void load_columns8(const Rows& rows, std::size_t offset,
-                                                 __m512i out[8]) {
+// Eight 32-bit words of each of 16 rows, as eight vectors with a row a lane; pair(r) has those of
+// row r and, behind them, of row r + 4.
+template <class Pair>
+[[gnu::always_inline]] inline void transpose_pairs(const Pair& pair, __m512i out[8]) {
   __m512i low[4];  // half j of low[i] is row 4j + i, of high[i] row 4j + 8 + i
   __m512i high[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    const auto pair = [&](int r) {  // rows r and r + 4
-      const auto row = [&](int n) {
-        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[n] + offset));
-      };
-      return _mm512_inserti64x4(_mm512_castsi256_si512(row(r)), row(r + 4), 1);
-    };
     low[i] = pair(i);
     high[i] = pair(i + 8);
   }
@@ -76,6 +70,32 @@ template <class Rows>
     out[c] = _mm512_shuffle_i32x4(a[c], b[c], 0x88);
     out[4 + c] = _mm512_shuffle_i32x4(a[c], b[c], 0xDD);
   }
+}
+
+// 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
+template <class Rows>
+[[gnu::always_inline]] inline void load_columns8(const Rows& rows, std::size_t offset,
+                                                 __m512i out[8]) {
+  const auto row = [&](int r) __attribute__((always_inline)) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset));
+  };
+  const auto pair = [&](int r) __attribute__((always_inline)) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(row(r)), row(r + 4), 1);
+  };
+  transpose_pairs(pair, out);
+}
+
+// 16 f16 at `offset` of each of 16 rows, as eight vectors of pairs of bfloat16.
+template <class Rows>
+[[gnu::always_inline]] inline void load_half_columns8(const Rows& rows, std::size_t offset,
+                                                      __m512i out[8]) {
+  const auto row = [&](int r) __attribute__((always_inline)) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset)));
+  };
+  const auto pair = [&](int r) __attribute__((always_inline)) {
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(row(r + 4), row(r)));
+  };
+  transpose_pairs(pair, out);
 }
 
 // 32 f16 rounded to bfloat16.

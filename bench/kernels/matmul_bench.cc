@@ -130,6 +130,7 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
   const cpu::Product product{
       .weights = &matrix, .x = prepared.rows(0, tokens), .out = out.data(), .out_stride = rows};
   std::vector<test::AlignedBytes> scratch;
+  scratch.reserve(static_cast<std::size_t>(options.threads));
   for (int t = 0; t < options.threads; ++t) {
     scratch.emplace_back(cpu::multiply_scratch_bytes(options.cols));
   }

@@ -244,6 +244,43 @@ TEST_P(EveryIsa, GivesTheSameBitsForAnySplitOfTheRows) {
   EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
 }
 
+// As a forward pass does it: shares of products of several types with one scratch, two operands in
+// turn, of as many rows as the kernels of few rows take, and of more.
+TEST_P(EveryIsa, GivesTheSameBitsWithAnOperandThatStandsInScratch) {
+  constexpr std::uint32_t kRows = 64;
+  constexpr std::uint32_t kCols = 512;
+  const Kernels& isa = kernels(GetParam());
+  const test::AlignedBytes scratch(multiply_scratch_bytes(kCols));
+  std::uint64_t operand = 0;
+  for (const std::uint32_t tokens : {1U, 3U, 12U, 40U, 1U}) {
+    for (const Kind kind : {Kind::normal, Kind::rare_spikes}) {
+      const auto x = test::random_activations(kind, tokens, kCols, tokens);
+      const test::Prepared prepared(isa, ActivationFormat::q8, x, kCols, Refinement::most);
+      ++operand;
+      for (const ElementType type : {ElementType::q8_0, ElementType::q4_k, ElementType::q5_1,
+                                     ElementType::q8_0, ElementType::q6_k}) {
+        const test::RandomWeights weights(type, kRows, kCols, 1);
+        const Matrix matrix = weights.matrix(kRows);
+        std::vector<float> whole(std::size_t{tokens} * kRows);
+        std::vector<float> shares(whole.size());
+        Product product{.weights = &matrix,
+                        .x = prepared.rows(0, tokens),
+                        .out = whole.data(),
+                        .out_stride = kRows};
+        test::run(isa, product);
+        product.out = shares.data();
+        product.operand = operand;
+        isa.multiply(product, 0, 32, scratch.data());
+        isa.multiply(product, 32, 48, scratch.data());
+        product.then = matrix.data.data();
+        isa.multiply(product, 48, kRows, scratch.data());
+        ASSERT_EQ(std::memcmp(whole.data(), shares.data(), whole.size() * sizeof(float)), 0)
+            << traits(type).name << ", " << tokens << " tokens";
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, EveryIsa, testing::ValuesIn(vector_isas()),
                          [](const auto& isa) { return std::string(name(isa.param)); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryIsa);

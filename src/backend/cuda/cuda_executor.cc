@@ -46,7 +46,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         cache_(decoder.spec, options),
         rotations_(decoder.spec, options),
         scratch_(decoder.spec, options),
-        upload_(options, attention_tile_rows(decoder.spec)),
+        upload_(options, attention_cut(decoder.spec)),
         adapters_(options),
         chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
@@ -302,15 +302,6 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   PassContext context() {
     return {spec_,   weights_,  cache_, rotations_, scratch_, half_ ? &*half_ : nullptr,
             upload_, adapters_, timer_, options_.kv};
-  }
-
-  // Most rows of a tile of attention in any layer.
-  static std::uint32_t attention_tile_rows(const DecoderSpec& spec) {
-    std::uint32_t rows = kAttentionRows;
-    for (const LayerSpec& layer : spec.layers) {
-      rows = std::min(rows, std::max(1U, kAttentionRows / (layer.heads / layer.kv_heads)));
-    }
-    return rows;
   }
 
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

@@ -26,7 +26,8 @@ void launch_attention_half(const AttentionShape& shape, const DeviceBatch& batch
                            const DeviceCache& cache, const HalfRows& to, cudaStream_t stream);
 
 // Of at most kFewAttentionRows rows: a sequence's positions are cut into parts, computed beside
-// each other and joined. `list` is the batch's.
+// each other and joined. `list` is the batch's. Some `part_count` of its parts are worth launching
+// blocks for; all are computed, whatever that number.
 void launch_attention_few(const AttentionShape& shape, const DeviceBatch& batch,
                           const AttentionPartList& list, std::uint32_t part_count, const float* qkv,
                           const DeviceCache& cache, const AttentionPartials& partials,

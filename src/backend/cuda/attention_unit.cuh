@@ -35,9 +35,9 @@ struct FewShape {
   // The rows' queries, and later the weights of their parts.
   static constexpr int kQueryBytes = kFewRows * TileRows<__half, kDim>::kPitch;
   static_assert(kQueryBytes >= kFewRows * static_cast<int>(kMostParts * sizeof(float)));
-  // The blocks that a multiprocessor may take ask for at most 196 KB of its shared memory, which is
-  // how the products for a few rows divide it from the L1. If three of heads of 128 fitted, they
-  // would have it divided anew twice a layer, for which everything stops: 20 us. So they don't fit.
+  // The blocks that a multiprocessor may take ask for at most 196 KB of its shared memory, which
+  // the products for a few rows leave it with. If three with heads of 128 fitted, memory would be
+  // divided anew between shared memory and L1 in every layer, which costs 20 us. So they don't fit.
   static constexpr int kNeeded = kFewWarps * kWarpBytes + kQueryBytes;
   static constexpr int kBytes = kDim == 128 && !Rows::kScaled ? 78 * 1024 : kNeeded;
   static_assert(kBytes >= kNeeded);

@@ -53,7 +53,7 @@ if [ -n "$sanitizer" ]; then
   # A small model whose heads and widths every kernel takes, and the choice of tokens.
   check memcheck timeout 100 "$sanitizer" --error-exitcode 1 --tool memcheck \
     "$binaries/cuda_test" --gtest_brief=1 \
-    --gtest_filter='*CudaSmall*:CudaFamilies.SmallRunsEveryPath:CudaExperts.*:*CudaAdapters.*:*CudaFewRowsRotate*'
+    --gtest_filter='*CudaSmall*:CudaFamilies.SmallRunsEveryPath:CudaExperts.*:*CudaAdapters.*:*CudaFewRowsRotate*:CudaAttention.OfAChunk*:CudaAttention.Waits*'
   check racecheck timeout 100 "$sanitizer" --error-exitcode 1 --tool racecheck \
     "$binaries/cuda_test" --gtest_brief=1 --gtest_filter='*CudaSmall*'
 else

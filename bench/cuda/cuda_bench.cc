@@ -25,6 +25,7 @@
 //   cuda_bench SHAPE TYPE generate [DEPTH...]   one sequence through the executor, sampled there
 //   cuda_bench SHAPE TYPE rows DEPTH [ROWS...]  greedy tokens of several sequences, chosen on the
 //                                               device, through the executor
+// `kv=f16|f32|q8` after these is the cache's precision in prefill and rows (f16).
 
 namespace {
 
@@ -56,6 +57,7 @@ struct Case {
   std::string shape;
   std::string type;
   Decoder decoder;
+  KvPrecision kv = KvPrecision::f16;
 };
 
 void report(const Case& c, std::string_view test, std::uint32_t tokens, std::uint32_t depth,
@@ -63,10 +65,10 @@ void report(const Case& c, std::string_view test, std::uint32_t tokens, std::uin
   const double count = static_cast<double>(tokens) * rows;
   const double median = times[times.size() / 2];
   fmt::print(
-      "{{\"shape\":\"{}\",\"type\":\"{}\",\"test\":\"{}\",\"tokens\":{},\"rows\":{},\"depth\":{},"
-      "\"tps\":{:.1f},\"tps_min\":{:.1f},\"tps_max\":{:.1f},\"us_per_step\":{:.2f}",
-      c.shape, c.type, test, tokens, rows, depth, count / median * 1e3, count / times.back() * 1e3,
-      count / times.front() * 1e3, median * 1e3 / tokens);
+      "{{\"shape\":\"{}\",\"type\":\"{}\",\"kv\":\"{}\",\"test\":\"{}\",\"tokens\":{},\"rows\":{},"
+      "\"depth\":{},\"tps\":{:.1f},\"tps_min\":{:.1f},\"tps_max\":{:.1f},\"us_per_step\":{:.2f}",
+      c.shape, c.type, name(c.kv), test, tokens, rows, depth, count / median * 1e3,
+      count / times.back() * 1e3, count / times.front() * 1e3, median * 1e3 / tokens);
   if (bytes != 0) {
     fmt::print(",\"weight_gb_per_s\":{:.0f}", static_cast<double>(bytes) * tokens / median / 1e6);
   }
@@ -163,6 +165,7 @@ void bench_executor(const Case& c, std::string_view test, std::uint32_t depth,
   const bool prefill = test == "prefill";
   const std::uint32_t largest = *std::max_element(sizes.begin(), sizes.end());
   ExecutorOptions options;
+  options.kv = c.kv;
   options.max_rows = largest;
   options.max_logit_rows = prefill ? 1 : largest;
   options.max_context = prefill ? largest : depth + 64;
@@ -215,7 +218,13 @@ int main(int argc, char** argv) {
   try {
     const auto type = element_type_from_name(argv[2]);
     if (!type) throw Error(ErrorCode::invalid_argument, fmt::format("no type {}", argv[2]));
-    const Case c{argv[1], argv[2], bench_decoder(argv[1], *type)};
+    Case c{argv[1], argv[2], bench_decoder(argv[1], *type)};
+    if (const std::string_view last = argv[argc - 1]; last.starts_with("kv=")) {
+      for (const KvPrecision kv : {KvPrecision::f32, KvPrecision::q8}) {
+        if (last.substr(3) == name(kv)) c.kv = kv;
+      }
+      --argc;
+    }
     const std::string_view test = argv[3];
     std::vector<std::uint32_t> numbers;
     for (int i = 4; i < argc; ++i) {

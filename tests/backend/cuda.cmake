@@ -10,6 +10,7 @@ if(EDGERUNNER_CUDA_ENABLED)
     CUDA_ARCHITECTURES "${EDGERUNNER_CUDA_ARCHITECTURES}")
   edgerunner_test(cuda_test
     cuda/cuda_adapters_test.cc
+    cuda/cuda_attention_test.cc
     cuda/cuda_cache_test.cc
     cuda/cuda_chain_test.cc
     cuda/cuda_families_test.cc

@@ -1,6 +1,7 @@
 #include "backend/cuda/buffers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "backend/cuda/few_rows.h"
@@ -41,6 +42,25 @@ std::size_t branch_width(const DecoderSpec& spec) {
   return mixed || spec.post_norms || spec.residual_scale != 1 ? spec.dim : 0;
 }
 
+// Of the longest sequence, in any layer.
+std::uint32_t parts_of(const DecoderSpec& spec, const ExecutorOptions& options) {
+  return most_parts(attention_cut(spec).part_pages, options.max_context);
+}
+
+// Rows, query heads and parts that attention in parts keeps, at most.
+std::size_t part_slots(const DecoderSpec& spec, const ExecutorOptions& options) {
+  std::uint32_t heads = 0;
+  for (const LayerSpec& layer : spec.layers) heads = std::max(heads, layer.heads);
+  return std::size_t{std::min(options.max_rows, kFewAttentionRows)} * heads *
+         parts_of(spec, options);
+}
+
+std::uint32_t widest_head(const DecoderSpec& spec) {
+  std::uint32_t dim = 0;
+  for (const LayerSpec& layer : spec.layers) dim = std::max(dim, layer.head_dim);
+  return dim;
+}
+
 std::size_t pages_per_sequence(const ExecutorOptions& options) {
   return pages_for(options.max_context);
 }
@@ -52,6 +72,19 @@ std::size_t work_bytes(const Widths& w, const ExecutorOptions& options) {
       std::max({w.dim, w.qkv_row, 2 * w.ffn, std::min(w.vocab, kMostOutputs)});
   return std::max<std::size_t>(most_weights(w) * sizeof(__half),
                                partial_floats(rows, widest) * sizeof(float));
+}
+
+// Words before the arrays of a batch's rows: parts, and the number of them in the first word of as
+// many as keep parts aligned.
+constexpr std::size_t kPartWords = sizeof(AttentionPart) / sizeof(std::uint32_t);
+constexpr std::size_t kNumberWords = kPartWords;
+std::size_t first_row_word(std::uint32_t max_rows) {
+  return std::size_t{std::min(max_rows, kFewAttentionRows)} * kMostParts * kPartWords +
+         kNumberWords;
+}
+std::uint32_t* part_number(std::uint32_t* rows) { return rows - kNumberWords; }
+AttentionPart* parts_end(std::uint32_t* rows) {
+  return reinterpret_cast<AttentionPart*>(rows - kNumberWords);
 }
 
 }  // namespace
@@ -100,13 +133,22 @@ HalfScratch::HalfScratch(const DecoderSpec& spec, const ExecutorOptions& options
   scale = DeviceBuffer(options.max_rows * std::max(1U, widths.most_used) * sizeof(float));
   weight_values = most_weights(widths);
   work = DeviceBuffer(work_bytes(widths, options));
+  const std::size_t slots = part_slots(spec, options);
+  part_count = parts_of(spec, options);
+  part_sums = DeviceBuffer(slots * widest_head(spec) * sizeof(float));
+  part_stats = DeviceBuffer(slots * sizeof(float2));
+  part_arrivals = DeviceBuffer(slots / part_count * sizeof(std::uint32_t));
+  check(cudaMemset(part_arrivals.as<void>(), 0, part_arrivals.size()), "clearing counters");
+  check(cudaDeviceSynchronize(), "clearing counters");
 }
 
 std::uint64_t HalfScratch::bytes(const DecoderSpec& spec, const ExecutorOptions& options) {
   const Widths w(spec);
   return options.max_rows * (widest_half(w) * sizeof(__half) +
                              std::uint64_t{std::max(1U, w.most_used)} * sizeof(float)) +
-         work_bytes(w, options);
+         work_bytes(w, options) +
+         part_slots(spec, options) * (widest_head(spec) * sizeof(float) + sizeof(float2)) +
+         part_slots(spec, options) / parts_of(spec, options) * sizeof(std::uint32_t);
 }
 
 bool HalfScratch::supports(const DecoderSpec& spec) {
@@ -141,19 +183,19 @@ std::uint64_t CachePool::bytes(const DecoderSpec& spec, const ExecutorOptions& o
   return total;
 }
 
-// Six arrays of max_rows words (a tile takes two), then the page tables.
-BatchUpload::BatchUpload(const ExecutorOptions& options, std::uint32_t tile_rows)
-    : max_rows_(options.max_rows),
-      tile_rows_(tile_rows),
-      host_(bytes(options)),
-      device_(bytes(options)) {}
+// The parts and their number, six arrays of max_rows words (a tile takes two), the page tables.
+BatchUpload::BatchUpload(const ExecutorOptions& options, const AttentionCut& cut)
+    : max_rows_(options.max_rows), cut_(cut), host_(bytes(options)), device_(bytes(options)) {}
 
 std::uint64_t BatchUpload::bytes(const ExecutorOptions& options) {
-  return options.max_rows * (6 + pages_per_sequence(options)) * sizeof(std::uint32_t);
+  return (first_row_word(options.max_rows) + options.max_rows * (6 + pages_per_sequence(options))) *
+         sizeof(std::uint32_t);
 }
 
+std::size_t BatchUpload::rows_at() const { return first_row_word(max_rows_); }
+
 DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::uint32_t further) {
-  auto* const host = host_.as<std::uint32_t>();
+  auto* const host = host_.as<std::uint32_t>() + rows_at();
   std::uint32_t* const positions = host + max_rows_;
   std::uint32_t* const page_offsets = positions + max_rows_;
   std::uint32_t* const logit_rows = page_offsets + max_rows_;
@@ -165,8 +207,8 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::ui
   std::uint32_t page_count = 0;
   tile_count_ = 0;
   for (const SequenceSlice& slice : batch.sequences) {
-    for (std::uint32_t i = 0; i < slice.rows; i += tile_rows_) {
-      tiles[tile_count_++] = {row + i, std::min(tile_rows_, slice.rows - i)};
+    for (std::uint32_t i = 0; i < slice.rows; i += cut_.tile_rows) {
+      tiles[tile_count_++] = {row + i, std::min(cut_.tile_rows, slice.rows - i)};
     }
     for (std::uint32_t i = 0; i < slice.rows; ++i, ++row) {
       positions[row] = slice.start + i;
@@ -176,25 +218,40 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::ui
     std::copy_n(slice.pages.begin(), used, pages + page_count);
     page_count += used;
   }
-  check(cudaMemcpyAsync(device_.as<std::uint32_t>(), host,
-                        (6 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
+  const bool few = row <= kFewAttentionRows;
+  const std::uint32_t parts =
+      few ? write_parts(batch.sequences, cut_, further, parts_end(host)) : 0;
+  *part_number(host) = parts;
+  part_count_ = std::bit_ceil(parts);
+  const std::size_t before = kNumberWords + parts * kPartWords;
+  auto* const device = device_.as<std::uint32_t>() + rows_at();
+  check(cudaMemcpyAsync(device - before, host - before,
+                        (before + 6 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
                         cudaMemcpyHostToDevice, stream),
         "uploading a batch");
-  auto* const device = device_.as<std::uint32_t>();
   return {reinterpret_cast<const TokenId*>(device), device + max_rows_, device + 2 * max_rows_,
           device + 6 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
 }
 
-TokenId* BatchUpload::tokens() const { return device_.as<TokenId>(); }
+TokenId* BatchUpload::tokens() const {
+  return reinterpret_cast<TokenId*>(device_.as<std::uint32_t>() + rows_at());
+}
 
-std::uint32_t* BatchUpload::positions() const { return device_.as<std::uint32_t>() + max_rows_; }
+std::uint32_t* BatchUpload::positions() const {
+  return device_.as<std::uint32_t>() + rows_at() + max_rows_;
+}
 
 const std::uint32_t* BatchUpload::logit_rows() const {
-  return device_.as<std::uint32_t>() + 3 * max_rows_;
+  return device_.as<std::uint32_t>() + rows_at() + 3 * max_rows_;
 }
 
 const RowTile* BatchUpload::tiles() const {
-  return reinterpret_cast<const RowTile*>(device_.as<std::uint32_t>() + 4 * max_rows_);
+  return reinterpret_cast<const RowTile*>(device_.as<std::uint32_t>() + rows_at() + 4 * max_rows_);
+}
+
+AttentionPartList BatchUpload::parts() const {
+  std::uint32_t* const rows = device_.as<std::uint32_t>() + rows_at();
+  return {parts_end(rows), part_number(rows), cut_.part_pages};
 }
 
 AttentionShape attention_shape(const LayerSpec& layer) {

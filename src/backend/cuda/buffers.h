@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arch/decoder_spec.h"
+#include "backend/cuda/attention.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/mixture.h"
 #include "backend/cuda/ops.h"
@@ -50,6 +51,10 @@ struct HalfScratch {
   static bool supports(const DecoderSpec& spec);
 
   HalfRows rows() const { return {x.as<__half>(), scale.as<float>()}; }
+  AttentionPartials partials() const {
+    return {part_sums.as<float>(), part_stats.as<float2>(), part_arrivals.as<std::uint32_t>(),
+            part_count};
+  }
 
   DeviceBuffer x;      // [max_rows, widest] or the chosen experts' [slots, ffn], f16
   DeviceBuffer scale;  // [max_rows] or [slots]
@@ -57,6 +62,11 @@ struct HalfScratch {
   // few rows, a product's parts (few_rows.h).
   DeviceBuffer work;
   std::size_t weight_values = 0;
+  // Of attention in parts (attention_parts.h), at most kFewAttentionRows rows.
+  DeviceBuffer part_sums;      // [rows, heads, part_count, head_dim], the widest layer's
+  DeviceBuffer part_stats;     // [rows, heads, part_count, 2]
+  DeviceBuffer part_arrivals;  // [rows, heads]
+  std::uint32_t part_count = 0;
 };
 
 // The KV cache: one allocation, cut into layers.
@@ -71,11 +81,11 @@ class CachePool {
   std::vector<DeviceCache> layers_;
 };
 
-// Brings a batch's tokens, positions and page tables to the device in one copy.
+// Brings a batch's tokens, positions, page tables and what attention takes together to the device
+// in one copy.
 class BatchUpload {
  public:
-  // `tile_rows`: most rows of a tile (prefill_ops.h).
-  BatchUpload(const ExecutorOptions& options, std::uint32_t tile_rows);
+  BatchUpload(const ExecutorOptions& options, const AttentionCut& cut);
   static std::uint64_t bytes(const ExecutorOptions& options);
 
   // The returned batch's arrays hold the batch once `stream` has come so far. The page tables reach
@@ -86,11 +96,19 @@ class BatchUpload {
   const std::uint32_t* logit_rows() const;  // [logit rows of the batch]
   const RowTile* tiles() const;             // [tile_count]
   std::uint32_t tile_count() const { return tile_count_; }
+  AttentionPartList parts() const;  // of a batch of at most kFewAttentionRows rows
+  // Of the batch, rounded up to a power of two: a launch that depends on it stays the same for long.
+  std::uint32_t part_count() const { return part_count_; }
 
  private:
+  // Where the arrays of rows begin, in words: before them stand the number of parts, and before
+  // that the parts themselves, which grow downwards, so that one copy brings whatever there is.
+  std::size_t rows_at() const;
+
   std::uint32_t max_rows_;
-  std::uint32_t tile_rows_;
+  AttentionCut cut_;
   std::uint32_t tile_count_ = 0;
+  std::uint32_t part_count_ = 0;
   PinnedBuffer host_;
   DeviceBuffer device_;
 };

@@ -1,7 +1,7 @@
 #include "backend/cuda/cached_attention.h"
 
+#include "backend/cuda/attention.h"
 #include "backend/cuda/ops.h"
-#include "backend/cuda/prefill_ops.h"
 
 namespace edgerunner::cuda {
 
@@ -27,13 +27,16 @@ void attend(const PassContext& c, std::size_t layer, const DeviceBatch& rows, cu
   const AttentionShape shape = attention_shape(c.spec.layers[layer]);
   const DeviceCache& cache = c.cache.layer(layer);
   const float* const qkv = c.scratch.qkv.as<float>();
-  if (tensor_attention_supports(shape, c.kv)) {
-    launch_attention_half(shape, rows, c.upload.tiles(), c.upload.tile_count(), qkv, cache,
-                          c.half_rows(), stream);
-  } else {
+  if (!tensor_attention_supports(shape, c.kv)) {
     float* const attended = c.scratch.attended.as<float>();
     launch_attention_f32(shape, rows, qkv, cache, attended, stream);
     launch_to_half(attended, rows.rows, shape.q_dim(), c.half_rows(), stream);
+  } else if (rows.rows <= kFewAttentionRows) {
+    launch_attention_few(shape, rows, c.upload.parts(), c.upload.part_count(), qkv, cache,
+                         c.half->partials(), c.half_rows(), stream);
+  } else {
+    launch_attention_half(shape, rows, c.upload.tiles(), c.upload.tile_count(), qkv, cache,
+                          c.half_rows(), stream);
   }
   c.timer.lap(Operation::attention, stream);
 }

@@ -47,7 +47,7 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
         cache_(decoder.spec, options),
         rotations_(decoder.spec, options),
         scratch_(decoder.spec, options),
-        upload_(options, attention_tile_rows(decoder.spec)),
+        upload_(options, attention_cut(decoder.spec)),
         adapters_(options),
         chooser_(decoder.spec, options),
         logits_(std::size_t{options.max_logit_rows} * spec_.vocab_size * sizeof(float)),
@@ -138,7 +138,8 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
     // Steps of one persistent kernel are one launch anyway.
     const bool replayed = few_.has_value() && rows.rows <= few_->most_rows() && !decodes(rows) &&
                           rows.rows == batch.sequences.size() && rows.rows == wanted;
-    const StepKey key{rows.rows, chooser_.changed(), chooser_.drawn(), adapters_.used()};
+    const StepKey key{rows.rows, upload_.part_count(), chooser_.changed(), chooser_.drawn(),
+                      adapters_.used()};
     for (std::uint32_t step = 0; step < steps; ++step) {
       if (replayed) {
         graphs_.run(key, stream_, launch);
@@ -335,15 +336,6 @@ class CudaExecutor final : public Executor, public TokenChooser, public Profilab
   PassContext context() {
     return {spec_,   weights_,  cache_, rotations_, scratch_, half_ ? &*half_ : nullptr,
             upload_, adapters_, timer_, options_.kv};
-  }
-
-  // Most rows of a tile of attention in any layer.
-  static std::uint32_t attention_tile_rows(const DecoderSpec& spec) {
-    std::uint32_t rows = kAttentionRows;
-    for (const LayerSpec& layer : spec.layers) {
-      rows = std::min(rows, std::max(1U, kAttentionRows / (layer.heads / layer.kv_heads)));
-    }
-    return rows;
   }
 
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

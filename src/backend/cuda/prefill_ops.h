@@ -63,20 +63,4 @@ void launch_matmul_wgmma(const HalfMatmul& m, cudaStream_t stream);
 // y[row, n] = silu(gate) * up, for w[2 * outputs, cols]: gate's rows, then up's. Hopper only.
 void launch_gated_wgmma(const HalfMatmul& m, cudaStream_t stream);
 
-// Consecutive rows of one sequence that attention computes together.
-struct RowTile {
-  std::uint32_t first = 0;
-  std::uint32_t rows = 0;
-};
-
-// Attention (launch_attention_f32) for an f16 cache and heads of 64 or 128, a tile's rows and the
-// query heads of a kv head packed together: rows of a tile times heads of a group is at most
-// kAttentionRows. The results are averages of values that an f16 cache holds, so f16 holds them as
-// they are: to.scale is 1.
-inline constexpr std::uint32_t kAttentionRows = 64;
-bool tensor_attention_supports(const AttentionShape& shape, KvPrecision kv);
-void launch_attention_half(const AttentionShape& shape, const DeviceBatch& batch,
-                           const RowTile* tiles, std::uint32_t tile_count, const float* qkv,
-                           const DeviceCache& cache, const HalfRows& to, cudaStream_t stream);
-
 }  // namespace edgerunner::cuda

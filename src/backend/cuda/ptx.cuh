@@ -163,6 +163,13 @@ __device__ inline void store_relaxed(std::uint64_t* p, std::uint64_t x) {
 __device__ inline void store_relaxed(std::uint32_t* p, std::uint32_t x) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }
+// Adds one and returns what was there, in order with what the block's threads have written and,
+// after the block's next barrier, with what they read.
+__device__ inline std::uint32_t count_in_order(std::uint32_t* p) {
+  std::uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(p) : "memory");
+  return before;
+}
 __device__ inline std::uint64_t load_relaxed(const std::uint64_t* p) {
   std::uint64_t x;
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");

@@ -11,8 +11,9 @@ namespace edgerunner::cuda {
 // What the launches of a decoding step depend on, beyond what an executor is made for: all else
 // that changes from step to step stands in device memory.
 struct StepKey {
-  std::uint32_t rows = 0;  // a sequence each, all of whose logits are chosen from
-  bool changed = false;    // ChoiceRows
+  std::uint32_t rows = 0;   // a sequence each, all of whose logits are chosen from
+  std::uint32_t parts = 0;  // BatchUpload::part_count()
+  bool changed = false;     // ChoiceRows
   bool drawn = false;
   std::vector<bool> adapters;  // those that the batch uses
 

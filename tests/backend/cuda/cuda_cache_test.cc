@@ -59,7 +59,7 @@ TEST_F(CudaCache, KeepsEachValueWithinItsPrecisionsRounding) {
       const ExecutorOptions options{
           .kv = kv, .max_rows = kRows, .max_logit_rows = 1, .pages = 4, .max_context = 128};
       const cuda::CachePool cache(spec, options);
-      cuda::BatchUpload upload(options, 64);
+      cuda::BatchUpload upload(options, cuda::attention_cut(spec));
       const cuda::Stream stream;
       const std::vector<TokenId> tokens(kRows);
       const std::vector<PageId> pages = {3, 1};

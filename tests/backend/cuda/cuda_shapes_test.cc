@@ -93,9 +93,13 @@ TEST_F(CudaShapes, FastDecodingIsNearExact) {
   }
 }
 
-// Any few rows of a batch, in several sequences, whatever their number: a matrix product's sums
-// are cut by the matrix alone.
+// Few rows of a batch, in several sequences, whatever their number: a matrix product's sums are cut
+// by the matrix alone. Beyond 64 rows attention goes through them in larger tiles.
 TEST_F(CudaShapes, FewRowsInFastGiveTheBitsOfEachSequenceAlone) {
+  struct Case {
+    std::uint32_t rows;
+    std::vector<std::uint32_t> others;
+  };
   for (const ElementType type :
        {ElementType::q8_0, ElementType::q4_0, ElementType::q4_1, ElementType::q4_k}) {
     // 576 columns of smollm2 are no multiple of what a block takes at once.
@@ -107,19 +111,20 @@ TEST_F(CudaShapes, FewRowsInFastGiveTheBitsOfEachSequenceAlone) {
     std::vector<PageId> pages(16);
     for (PageId page = 0; page < 16; ++page) pages[page] = 15 - page;
     const auto own_pages = [&](std::size_t i) { return std::span(pages).subspan(4 * i, 4); };
-    for (const std::uint32_t rows : {2U, 5U, 13U}) {
+    for (const Case& c : {Case{2, {3, 20, 51}}, Case{5, {3, 20, 51}}, Case{13, {3, 20, 51}},
+                          Case{70, {1, 40, 100, 186}}, Case{129, {1, 100}}}) {
       std::vector<float> alone(vocab);
-      const SequenceSlice first{rows, 0, own_pages(0)};
-      const std::uint32_t last = rows - 1;
-      executor->forward({std::span(tokens).first(rows), {&first, 1}, {&last, 1}}, alone);
-      for (const std::uint32_t others : {3U, 20U, 51U, 100U, 243U}) {
+      const SequenceSlice first{c.rows, 0, own_pages(0)};
+      const std::uint32_t last = c.rows - 1;
+      executor->forward({std::span(tokens).first(c.rows), {&first, 1}, {&last, 1}}, alone);
+      for (const std::uint32_t others : c.others) {
         std::vector<float> logits(2 * std::size_t{vocab});
-        const std::vector<SequenceSlice> both = {{rows, 0, own_pages(1)},
+        const std::vector<SequenceSlice> both = {{c.rows, 0, own_pages(1)},
                                                  {others, 0, own_pages(2)}};
-        const std::vector<std::uint32_t> wanted = {rows - 1, rows + others - 1};
-        executor->forward({std::span(tokens).first(rows + others), both, wanted}, logits);
+        const std::vector<std::uint32_t> wanted = {c.rows - 1, c.rows + others - 1};
+        executor->forward({std::span(tokens).first(c.rows + others), both, wanted}, logits);
         EXPECT_EQ(std::vector<float>(logits.begin(), logits.begin() + vocab), alone)
-            << traits(type).name << ": " << rows << " rows beside " << others;
+            << traits(type).name << ": " << c.rows << " rows beside " << others;
       }
     }
   }

@@ -68,7 +68,7 @@ measure() {
 for model in "smollm2-135m Q8_0" "llama32-1b Q8_0" "llama3-8b Q8_0" "llama3-8b Q4_K"; do
   read -r shape type <<< "$model"
   measure "$shape" "$type" decode 0 512 4096
-  measure "$shape" "$type" prefill 512 4096
+  measure "$shape" "$type" prefill 128 512 4096
   measure "$shape" "$type" generate 0
 done
 measure llama3-8b Q8_0 rows 512 2 4 8 16 32 64

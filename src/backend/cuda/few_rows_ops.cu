@@ -12,8 +12,7 @@ namespace edgerunner::cuda {
 namespace {
 
 // The kernels of whole rows have a block a row, or on Hopper, where there is room for small blocks
-// beside a product's, a cluster of kShare.
-constexpr int kShare = 8;
+// beside a product's, a cluster of eight; of four for narrow rows.
 template <int kBlocks>
 constexpr int kThreads = kBlocks == 1 ? 1024 : 256;  // of a block
 template <int kBlocks>
@@ -246,10 +245,12 @@ void with_groups(std::uint32_t cols, const Launch& launch) {
       with(blocks, std::integral_constant<int, 4>{});
     }
   };
-  if (chains_kernels()) {
-    with_blocks(std::integral_constant<int, kShare>{});
-  } else {
+  if (!chains_kernels()) {
     with_blocks(std::integral_constant<int, 1>{});
+  } else if (cols <= kRowThreads<4>) {
+    with_blocks(std::integral_constant<int, 4>{});
+  } else {
+    with_blocks(std::integral_constant<int, 8>{});
   }
 }
 static_assert(8 * 4 * kRowThreads<1> == kMostFewRowsCols);

@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(kThreads)
     experts_kernel(const __grid_constant__ ExpertProduct p, HalfRows x) {
   constexpr int kStageBytes = (kRows + kOutputs) * kRowBytes;
   __shared__ __align__(128) std::uint8_t shared[2 * kStageBytes];
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   if (blockIdx.y >= *p.tile_count) return;
   const ExpertTile tile = p.tiles[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x & 31);

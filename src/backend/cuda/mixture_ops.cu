@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kRouterWarps * 32)
     }
   };
   fetch(0);
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   const std::uint32_t row0 = blockIdx.y * kRows;
   float sum[kRows] = {};
   for (std::uint32_t first = 0; first < quads; first += 32 * kRouterAhead) {
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kRouterWarps * 32)
 __global__ void choose_kernel(std::uint32_t count, std::uint32_t used, bool normalised,
                               const float* scores, std::uint32_t rows, ExpertRows to) {
   extern __shared__ std::uint32_t shared[];  // [kWarps, count + used]
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t row = blockIdx.x * kWarps + warp;
   if (row >= rows) return;
@@ -132,8 +132,8 @@ __global__ void group_kernel(std::uint32_t used, std::uint32_t slots, std::uint3
                              ExpertRows to) {
   extern __shared__ std::uint32_t counts[];  // [experts]
   __shared__ std::uint32_t scratch[kWarps];
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   const std::uint32_t expert = blockIdx.x;
   const std::uint32_t count = gridDim.x;
   for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) counts[i] = 0;
@@ -185,8 +185,8 @@ __global__ void group_kernel(std::uint32_t used, std::uint32_t slots, std::uint3
 
 __global__ void combine_kernel(std::uint32_t used, ExpertRows experts, const float* outputs,
                                const float* share, std::uint32_t dim, float* branch) {
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   const std::size_t row = blockIdx.y;
   if (i >= dim) return;

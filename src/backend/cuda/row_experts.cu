@@ -29,8 +29,8 @@ template <ElementType T>
 __global__ void __launch_bounds__(kWarps * 32)
     hidden_kernel(const __grid_constant__ RowExperts p, Activation activation, const float* x,
                   float* hidden) {
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   const std::uint32_t out = blockIdx.x * kWarps + threadIdx.x / 32;
   if (out >= p.ffn) return;
   constexpr int kStep = kUnpackStep<T>;
@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(kWarps * 32)
     down_kernel(const __grid_constant__ RowExperts p, const float* hidden, const float* share,
                 std::uint32_t dim, float* branch) {
   __shared__ float sums[kWarps][kOutputs];
-  let_next_begin();
   wait_for_previous();
+  let_next_begin();
   constexpr int kStep = kUnpackStep<T>;
   const std::uint32_t warp = threadIdx.x / 32;
   const std::uint32_t lane = threadIdx.x & 31;

@@ -136,36 +136,32 @@ struct FourBitRow : QuadsRow<kFormOf, kBlockBytes> {
 using Q4_0Row = FourBitRow<CodeForm::signed_codes, 18, 2, 8>;
 using Q4_1Row = FourBitRow<CodeForm::minimum, 20, 4, 0>;
 
-// The fifth bits stand in the 4 bytes before the nibbles.
+// The fifth bits stand in the 4 bytes before the nibbles. Integer instructions make masks of them,
+// beside the vector instructions that the rest waits for.
 template <CodeForm kFormOf, int kBlockBytes, int kBitsAt, int kOffsetOf>
 struct FiveBitRow : QuadsRow<kFormOf, kBlockBytes> {
   static constexpr int kOffset = kOffsetOf;
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
-    const __m512i bit_of_byte = _mm512_set1_epi64(static_cast<std::int64_t>(0x8040201008040201U));
-    const __m512i first_bytes =
-        _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0, 0x01010101, 0x01010101));
-    const __m512i last_bytes = _mm512_or_si512(first_bytes, _mm512_set1_epi8(2));
     const __m512i sixteen = _mm512_set1_epi8(16);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const std::uint8_t* quad = units(i);
       const auto bits = [&](int block) {
-        std::int32_t word = 0;
+        std::uint32_t word = 0;
         __builtin_memcpy(&word, quad + block * kBlockBytes + kBitsAt, sizeof word);
-        return word;
+        return std::uint64_t{word};
       };
-      __m512i all = _mm512_set1_epi32(bits(0));
-      all = _mm512_mask_set1_epi32(all, 0x00F0, bits(1));
-      all = _mm512_mask_set1_epi32(all, 0x0F00, bits(2));
-      all = _mm512_mask_set1_epi32(all, 0xF000, bits(3));
+      const std::uint64_t first = bits(0) | bits(1) << 32;
+      const std::uint64_t last = bits(2) | bits(3) << 32;
+      // Of one half of the four blocks.
+      const auto set = [&](std::uint64_t halves) {
+        return _cvtu64_mask64(_pext_u64(first, halves) | _pext_u64(last, halves) << 32);
+      };
       __m512i* out = codes + 2 * i;
       read_nibbles<kBlockBytes, kBitsAt + 4>(quad, out);
-      const auto set = [&](__m512i bytes) {
-        return _mm512_test_epi8_mask(_mm512_shuffle_epi8(all, bytes), bit_of_byte);
-      };
-      out[0] = _mm512_mask_add_epi8(out[0], set(first_bytes), out[0], sixteen);
-      out[1] = _mm512_mask_add_epi8(out[1], set(last_bytes), out[1], sixteen);
+      out[0] = _mm512_mask_add_epi8(out[0], set(0x0000FFFF0000FFFF), out[0], sixteen);
+      out[1] = _mm512_mask_add_epi8(out[1], set(0xFFFF0000FFFF0000), out[1], sixteen);
     }
   }
 };

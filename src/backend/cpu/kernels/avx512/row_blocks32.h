@@ -29,6 +29,7 @@ struct Q8_0Row {
   using Layout = AdjacentPairs;
   static constexpr CodeForm kForm = CodeForm::signed_codes;
   static constexpr std::uint32_t kUnit = 2;
+  static constexpr std::uint32_t kPart = kUnit;
   static constexpr std::size_t kUnitBytes = 2 * 34;
   static constexpr int kOffset = kCodeOffset;
   static constexpr bool kHalfCodes = false;
@@ -59,12 +60,12 @@ struct Q8_0Row {
   }
 };
 
-// Four blocks of kBlockBytes, of which 16 bytes from kAt on hold the nibbles of 32 weights.
-template <int kBlockBytes, int kAt>
-inline void read_nibbles(const std::uint8_t* quad, __m512i codes[2]) {
-  const auto pair = [&](int first) {
-    const std::uint8_t* p = quad + first * kBlockBytes + kAt;
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load16(p)), load16(p + kBlockBytes), 1);
+// The four blocks of unit i, of which 16 bytes from kAt on hold the nibbles of 32 weights.
+template <int kAt, class Units>
+inline void read_nibbles(const Units& units, int i, __m512i codes[2]) {
+  const auto pair = [&](int b) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load16(units.block(i, b) + kAt)),
+                                   load16(units.block(i, b + 1) + kAt), 1);
   };
   const __m512i bytes = _mm512_inserti64x4(_mm512_castsi256_si512(pair(0)), pair(2), 1);
   const __m512i low = _mm512_set1_epi8(0x0F);
@@ -76,31 +77,35 @@ inline void read_nibbles(const std::uint8_t* quad, __m512i codes[2]) {
 // byte kAt + 2 in the upper.
 template <int kBlockBytes, int kAt, class Units>
 inline __m512i read_words(const Units& units) {
-  constexpr bool kOneLoad = 3 * kBlockBytes + kAt + 4 <= 64;
-  constexpr int kBase = kOneLoad ? 0 : 4 * kBlockBytes - 64;
+  constexpr bool kOneLoad = Units::kWhole && 3 * kBlockBytes + kAt + 4 <= 64;
+  // Where 64 bytes begin that end with two blocks, beside the first of the two.
+  constexpr int kPair = 2 * kBlockBytes - 64;
+  constexpr int kFirst = Units::kWhole ? 0 : kPair;
+  constexpr int kLast = kOneLoad ? -2 * kBlockBytes : kPair;
   const auto four = [](int byte) { return byte / 2 * std::int64_t{0x0001000100010001}; };
-  constexpr int k0 = kAt;
-  constexpr int k1 = kBlockBytes + kAt;
-  constexpr int k2 = 2 * kBlockBytes + kAt - kBase;
-  constexpr int k3 = 3 * kBlockBytes + kAt - kBase;
+  constexpr int k0 = kAt - kFirst;
+  constexpr int k1 = k0 + kBlockBytes;
+  constexpr int k2 = kAt - kLast;
+  constexpr int k3 = k2 + kBlockBytes;
   const __m512i index = _mm512_setr_epi64(four(k0), four(k1), four(k2), four(k3), four(k0 + 2),
                                           four(k1 + 2), four(k2 + 2), four(k3 + 2));
   __m512i words = _mm512_setzero_si512();
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    const __m512i first = _mm512_loadu_si512(units(i));
+    const __m512i first = _mm512_loadu_si512(units.block(i, 0) + kFirst);
     if constexpr (kOneLoad) {
       words = _mm512_mask_permutexvar_epi16(words, 0x11111111U << i, index, first);
     } else {
       words = _mm512_mask_permutexvar_epi16(words, 0x00110011U << i, index, first);
       words = _mm512_mask_permutexvar_epi16(words, 0x11001100U << i, index,
-                                            _mm512_loadu_si512(units(i) + kBase));
+                                            _mm512_loadu_si512(units.block(i, 2) + kLast));
     }
   }
   return words;
 }
 
-// A format of quads whose blocks begin with an f16, or two.
+// A format of quads whose blocks begin with an f16, or two. A quad may be two blocks of each of two
+// rows, of which each has four at least.
 template <CodeForm kFormOf, int kBlockBytes>
 struct QuadsRow {
   using S = Avx512;
@@ -108,6 +113,7 @@ struct QuadsRow {
   using Layout = QuadsLayout;
   static constexpr CodeForm kForm = kFormOf;
   static constexpr std::uint32_t kUnit = 4;
+  static constexpr std::uint32_t kPart = 2;
   static constexpr std::size_t kUnitBytes = 4 * std::size_t{kBlockBytes};
   static constexpr bool kHalfCodes = false;
 
@@ -129,7 +135,7 @@ struct FourBitRow : QuadsRow<kFormOf, kBlockBytes> {
   template <class Units>
   static void read_codes(const Units& units, __m512i codes[8]) {
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) read_nibbles<kBlockBytes, kCodesAt>(units(i), codes + 2 * i);
+    for (int i = 0; i < 4; ++i) read_nibbles<kCodesAt>(units, i, codes + 2 * i);
   }
 };
 
@@ -146,10 +152,9 @@ struct FiveBitRow : QuadsRow<kFormOf, kBlockBytes> {
     const __m512i sixteen = _mm512_set1_epi8(16);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const std::uint8_t* quad = units(i);
       const auto bits = [&](int block) {
         std::uint32_t word = 0;
-        __builtin_memcpy(&word, quad + block * kBlockBytes + kBitsAt, sizeof word);
+        __builtin_memcpy(&word, units.block(i, block) + kBitsAt, sizeof word);
         return std::uint64_t{word};
       };
       const std::uint64_t first = bits(0) | bits(1) << 32;
@@ -159,7 +164,7 @@ struct FiveBitRow : QuadsRow<kFormOf, kBlockBytes> {
         return _cvtu64_mask64(_pext_u64(first, halves) | _pext_u64(last, halves) << 32);
       };
       __m512i* out = codes + 2 * i;
-      read_nibbles<kBlockBytes, kBitsAt + 4>(quad, out);
+      read_nibbles<kBitsAt + 4>(units, i, out);
       out[0] = _mm512_mask_add_epi8(out[0], set(0x0000FFFF0000FFFF), out[0], sixteen);
       out[1] = _mm512_mask_add_epi8(out[1], set(0xFFFF0000FFFF0000), out[1], sixteen);
     }

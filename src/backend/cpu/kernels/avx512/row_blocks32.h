@@ -23,6 +23,17 @@ inline __m256i load32(const std::uint8_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
+// Words of 64 bytes at each of two places, the others zero. Results are joined, as words that are
+// picked into one vector after the other would wait for each other.
+inline __m512i pick_words(__m512i index, __mmask32 mask, const std::uint8_t* first,
+                          const std::uint8_t* second) {
+  return _mm512_maskz_permutex2var_epi16(mask, _mm512_loadu_si512(first), index,
+                                         _mm512_loadu_si512(second));
+}
+inline __m512i join(__m512i a, __m512i b, __m512i c, __m512i d) {
+  return _mm512_or_si512(_mm512_ternarylogic_epi64(a, b, c, 0xFE), d);
+}
+
 struct Q8_0Row {
   using S = Avx512;
   using Codes = __m512i;
@@ -45,15 +56,14 @@ struct Q8_0Row {
   }
   template <class Units>
   static RowScales<S> read_scales(const Units& units) {
-    // Words 0 and 17 of a pair, to lanes of the layout: a pair's blocks are four lanes apart.
+    // Words 0 and 17 of a pair, to lanes of the layout: a pair's blocks are four lanes apart. Even
+    // lanes are of one unit, odd ones of the next.
     const __m512i index = _mm512_broadcast_i64x4(
-        _mm256_setr_epi16(0, 0, 0, 0, 17, 17, 17, 17, 0, 0, 0, 0, 17, 17, 17, 17));
-    __m512i words = _mm512_setzero_si512();
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      words = _mm512_mask_permutexvar_epi16(words, 0x11U << (i / 4 * 8 + i % 4), index,
-                                            _mm512_loadu_si512(units(i)));
-    }
+        _mm256_setr_epi16(0, 32, 0, 32, 17, 49, 17, 49, 0, 32, 0, 32, 17, 49, 17, 49));
+    const auto two = [&](int i) __attribute__((always_inline)) {
+      return pick_words(index, 0x33U << (i / 4 * 8 + i % 4), units(i), units(i + 1));
+    };
+    const __m512i words = join(two(0), two(2), two(4), two(6));
     RowScales<S> scales;
     scales.scale[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(words));
     return scales;
@@ -82,26 +92,30 @@ inline __m512i read_words(const Units& units) {
   constexpr int kPair = 2 * kBlockBytes - 64;
   constexpr int kFirst = Units::kWhole ? 0 : kPair;
   constexpr int kLast = kOneLoad ? -2 * kBlockBytes : kPair;
-  const auto four = [](int byte) { return byte / 2 * std::int64_t{0x0001000100010001}; };
   constexpr int k0 = kAt - kFirst;
   constexpr int k1 = k0 + kBlockBytes;
   constexpr int k2 = kAt - kLast;
   constexpr int k3 = k2 + kBlockBytes;
-  const __m512i index = _mm512_setr_epi64(four(k0), four(k1), four(k2), four(k3), four(k0 + 2),
-                                          four(k1 + 2), four(k2 + 2), four(k3 + 2));
-  __m512i words = _mm512_setzero_si512();
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512i first = _mm512_loadu_si512(units.block(i, 0) + kFirst);
-    if constexpr (kOneLoad) {
-      words = _mm512_mask_permutexvar_epi16(words, 0x11111111U << i, index, first);
-    } else {
-      words = _mm512_mask_permutexvar_epi16(words, 0x00110011U << i, index, first);
-      words = _mm512_mask_permutexvar_epi16(words, 0x11001100U << i, index,
-                                            _mm512_loadu_si512(units.block(i, 2) + kLast));
-    }
+  if constexpr (kOneLoad) {  // of two quads at once, in even and odd lanes
+    const auto four = [](int byte) {
+      return byte / 2 * std::int64_t{0x0001000100010001} + std::int64_t{0x0020000000200000};
+    };
+    const __m512i index = _mm512_setr_epi64(four(k0), four(k1), four(k2), four(k3), four(k0 + 2),
+                                            four(k1 + 2), four(k2 + 2), four(k3 + 2));
+    return _mm512_or_si512(pick_words(index, 0x33333333U, units.block(0, 0), units.block(1, 0)),
+                           pick_words(index, 0xCCCCCCCCU, units.block(2, 0), units.block(3, 0)));
+  } else {
+    const auto four = [](int byte) { return byte / 2 * std::int64_t{0x0001000100010001}; };
+    constexpr int kSecond = 64;  // bytes of the second place come after those of the first
+    const __m512i index =
+        _mm512_setr_epi64(four(k0), four(k1), four(kSecond + k2), four(kSecond + k3), four(k0 + 2),
+                          four(k1 + 2), four(kSecond + k2 + 2), four(kSecond + k3 + 2));
+    const auto quad = [&](int i) __attribute__((always_inline)) {
+      return pick_words(index, 0x11111111U << i, units.block(i, 0) + kFirst,
+                        units.block(i, 2) + kLast);
+    };
+    return join(quad(0), quad(1), quad(2), quad(3));
   }
-  return words;
 }
 
 // A format of quads whose blocks begin with an f16, or two. A quad may be two blocks of each of two

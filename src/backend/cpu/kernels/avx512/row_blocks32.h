@@ -9,6 +9,7 @@
 
 #include "backend/cpu/kernels/avx512/row_layout.h"
 #include "backend/cpu/kernels/avx512/simd.h"
+#include "backend/cpu/kernels/avx512/transpose.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/row_format.h"
 #include "backend/cpu/kernels/unpack_blocks32.h"
@@ -21,17 +22,6 @@ inline __m128i load16(const std::uint8_t* p) {
 }
 inline __m256i load32(const std::uint8_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-}
-
-// Words of 64 bytes at each of two places, the others zero. Results are joined, as words that are
-// picked into one vector after the other would wait for each other.
-inline __m512i pick_words(__m512i index, __mmask32 mask, const std::uint8_t* first,
-                          const std::uint8_t* second) {
-  return _mm512_maskz_permutex2var_epi16(mask, _mm512_loadu_si512(first), index,
-                                         _mm512_loadu_si512(second));
-}
-inline __m512i join(__m512i a, __m512i b, __m512i c, __m512i d) {
-  return _mm512_or_si512(_mm512_ternarylogic_epi64(a, b, c, 0xFE), d);
 }
 
 struct Q8_0Row {

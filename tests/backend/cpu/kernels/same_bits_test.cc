@@ -77,7 +77,7 @@ std::vector<std::uint32_t> widths(ElementType type) {
     case 1:
       return {576, 33, 1, 1500};
     case 32:
-      return {32, 96, 160, 288, 576, 1184, 1536};
+      return {32, 96, 160, 224, 288, 576, 1184, 1536};
     default:
       return {256, 512, 768, 1280};
   }

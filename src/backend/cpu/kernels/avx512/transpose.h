@@ -138,6 +138,17 @@ inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, 
   transpose_square(row, out);
 }
 
+// Words of 64 bytes at each of two places, the others zero. Results are joined, as words that are
+// picked into one vector after the other would wait for each other.
+inline __m512i pick_words(__m512i index, __mmask32 mask, const std::uint8_t* first,
+                          const std::uint8_t* second) {
+  return _mm512_maskz_permutex2var_epi16(mask, _mm512_loadu_si512(first), index,
+                                         _mm512_loadu_si512(second));
+}
+inline __m512i join(__m512i a, __m512i b, __m512i c, __m512i d) {
+  return _mm512_or_si512(_mm512_ternarylogic_epi64(a, b, c, 0xFE), d);
+}
+
 // The 16-bit words that hold byte `kAt` of four consecutive blocks of 16 rows: out[g] has them of
 // rows 4g to 4g + 3, row by row within a block. Each row's four blocks are covered by two loads of
 // 64 bytes that end within them.
@@ -152,21 +163,23 @@ template <int kBytes, int kAt, class Rows>
   constexpr int kWord2 = (2 * kBytes + kAt - kBase) / 2;
   constexpr int kWord3 = (3 * kBytes + kAt - kBase) / 2;
   const auto four = [](int word) { return word * std::int64_t{0x0001000100010001}; };
-  const __m512i index =
-      _mm512_setr_epi64(four(kWord0), four(kWord1), four(kWord2), four(kWord3), 0, 0, 0, 0);
 #pragma GCC unroll 4
   for (int g = 0; g < 4; ++g) {
-    __m512i words = _mm512_setzero_si512();
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const std::uint8_t* row = rows[4 * g + i] + offset;
-      if constexpr (kOneLoad) {
-        words = _mm512_mask_permutexvar_epi16(words, 0x1111U << i, index, _mm512_loadu_si512(row));
-      } else {
-        words = _mm512_mask_permutexvar_epi16(words, 0x0011U << i, index, _mm512_loadu_si512(row));
-        words = _mm512_mask_permutexvar_epi16(words, 0x1100U << i, index,
-                                              _mm512_loadu_si512(row + kSecond));
-      }
+    const auto row = [&](int i) __attribute__((always_inline)) { return rows[4 * g + i] + offset; };
+    __m512i words;
+    if constexpr (kOneLoad) {  // of two rows at once, in even and odd words
+      constexpr std::int64_t kOdd = 0x0020000000200000;
+      const __m512i index = _mm512_setr_epi64(four(kWord0) + kOdd, four(kWord1) + kOdd,
+                                              four(kWord2) + kOdd, four(kWord3) + kOdd, 0, 0, 0, 0);
+      words = _mm512_or_si512(pick_words(index, 0x3333, row(0), row(1)),
+                              pick_words(index, 0xCCCC, row(2), row(3)));
+    } else {
+      const __m512i index = _mm512_setr_epi64(four(kWord0), four(kWord1), four(32 + kWord2),
+                                              four(32 + kWord3), 0, 0, 0, 0);
+      const auto picked = [&](int i) __attribute__((always_inline)) {
+        return pick_words(index, 0x1111U << i, row(i), row(i) + kSecond);
+      };
+      words = join(picked(0), picked(1), picked(2), picked(3));
     }
     out[g] = _mm512_castsi512_si256(words);
   }

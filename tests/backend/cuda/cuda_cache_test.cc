@@ -51,7 +51,8 @@ TEST_F(CudaCache, KeepsEachValueWithinItsPrecisionsRounding) {
     std::normal_distribution<float> normal;
     std::vector<float> rows(std::size_t{kRows} * shape.row());
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto head = static_cast<double>(i / head_dim);
+      const std::size_t index = i / head_dim;
+      const auto head = static_cast<double>(index);
       rows[i] = normal(generator) * static_cast<float>(std::pow(10.0, std::fmod(head, 8) - 3.5));
       rows[i] = std::clamp(rows[i], -6e4F, 6e4F);
     }

@@ -37,6 +37,7 @@ class CudaFastBits : public testing::Test {
     const std::vector<std::uint32_t> ones(sequences, 1);
     for (int i = 0; i < 20; ++i) step(*executor_, kVocab, std::span(all).first(sequences), ones);
     std::vector<LogitRows> logits;
+    logits.reserve(all.size());
     for (const Sequence& s : all) logits.push_back(s.logits);
     return logits;
   }

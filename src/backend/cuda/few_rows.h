@@ -11,11 +11,10 @@ namespace edgerunner::cuda {
 
 // Products of up to kMostFewRows rows of activations with quantised weights as they stand:
 // dequantised in registers into the tensor cores' operands, f16 with f32 sums, once for each
-// kRowTile rows. The work of a matrix
-// is a line of units, kUnitCols columns of kTileOutputs outputs each, cut into as many equal pieces
-// as there are multiprocessors. A piece may begin and end inside a tile, so a tile's sum comes in
-// parts; whoever needs the result adds them. The cut depends on the matrix and the device alone,
-// and so do the bits of a row.
+// kRowTile rows. The work of a matrix is a line of units, kUnitCols columns of kTileOutputs outputs
+// each, cut into as many equal pieces as there are multiprocessors. A piece may begin and end
+// inside a tile, so a tile's sum comes in parts; whoever needs the result adds them. The cut
+// depends on the matrix and the device alone, and so do the bits of a row.
 inline constexpr std::uint32_t kMostFewRows = 640;  // a chunk of 512 and what decodes beside it
 inline constexpr std::uint32_t kRowTile = 128;
 inline constexpr std::uint32_t kMostBlocks = 160;

@@ -10,8 +10,8 @@
 
 namespace edgerunner::cuda {
 
-// The layers and the head of a forward pass of at most most_rows() rows, fast precision: every
-// matrix is read once, as it stands (few_rows.h).
+// The layers and the head of a forward pass of at most most_rows() rows, fast precision: weights
+// are multiplied as they stand (few_rows.h).
 class FewRowsPass {
  public:
   // Whether every matrix has a type that the kernels know.

@@ -6,6 +6,7 @@
 // holds, the product is timed without the memory.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,54 +31,34 @@ struct Options {
   std::vector<std::uint32_t> tokens = {1, 2, 4, 8, 16, 128, 512};
 };
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-[[noreturn]] void refuse(const std::string& what) {
-  fmt::print(stderr, "matmul_bench: {}; the options stand at the top of its source\n", what);
-  std::exit(2);
-}
-
 Options parse(int argc, char** argv) {
   Options options;
-  for (const ElementType type : test::weight_types()) options.types.push_back(type);
-  for (int i = 1; i < argc; i += 2) {
-    const std::string key = argv[i];
-    if (i + 1 == argc) refuse("no value after '" + key + "'");
-    const std::string value = argv[i + 1];
-    if (key == "--threads") {
-      options.threads = std::stoi(value);
-    } else if (key == "--cols") {
-      options.cols = static_cast<std::uint32_t>(std::stoul(value));
-    } else if (key == "--kib") {
-      options.bytes = 1024 * std::stod(value);
-    } else if (key == "--precision") {
-      options.precision = value == "exact" ? Precision::exact : Precision::fast;
-    } else if (key == "--isa") {
-      for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-        if (name(isa) == value) options.isa = isa;
-      }
-    } else if (key == "--types") {
-      options.types.clear();
-      for (const std::string& part : split(value)) {
-        options.types.push_back(element_type_from_name(part).value());
-      }
-    } else if (key == "--tokens") {
-      options.tokens.clear();
-      for (const std::string& part : split(value)) {
-        options.tokens.push_back(static_cast<std::uint32_t>(std::stoul(part)));
-      }
-    } else {
-      refuse("unknown option '" + key + "'");
-    }
+  std::string isa(name(options.isa));
+  std::string precision = "fast";
+  std::vector<std::string> types;
+  double kib = options.bytes / 1024;
+  CLI::App app("Times matrix products and checks their bits", "matmul_bench");
+  app.add_option("--isa", isa)->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
+  app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--cols", options.cols)->check(CLI::Range(32, 1 << 20));
+  app.add_option("--precision", precision)->check(CLI::IsMember({"fast", "exact"}));
+  app.add_option("--types", types)->delimiter(',')->check([](const std::string& type) {
+    return element_type_from_name(type) ? std::string() : "there is no type " + type;
+  });
+  app.add_option("--tokens", options.tokens)->delimiter(',')->check(CLI::Range(1, 1 << 16));
+  app.add_option("--kib", kib)->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
   }
+  for (const Isa candidate : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (name(candidate) == isa) options.isa = candidate;
+  }
+  options.precision = precision == "exact" ? Precision::exact : Precision::fast;
+  options.bytes = 1024 * kib;
+  for (const std::string& type : types) options.types.push_back(*element_type_from_name(type));
+  if (types.empty()) options.types = test::weight_types();
   return options;
 }
 

@@ -114,11 +114,11 @@ typedef struct edgerunner_adapter_file {
 
 typedef struct edgerunner_model_options {
   size_t size;
-  int32_t backend;   /* edgerunner_backend */
-  int32_t precision; /* edgerunner_precision */
-  int32_t kv;        /* edgerunner_kv */
-  int32_t threads;   /* 0: the cores that the process may use */
-  uint32_t context;  /* most tokens of one sequence; 0: as the model and the memory allow */
+  int32_t backend;        /* edgerunner_backend */
+  int32_t precision;      /* edgerunner_precision */
+  int32_t kv;             /* edgerunner_kv */
+  int32_t threads;        /* 0: the cores that the process may use */
+  uint32_t context;       /* most tokens of one sequence; 0: as the model and the memory allow */
   uint32_t prefill_chunk; /* most prompt tokens of one forward pass; 0: as the backend likes */
   uint32_t max_sequences; /* that run at once; more wait their turn */
   uint32_t cache_tokens;  /* of the KV cache, at least one context; 0: as is useful */

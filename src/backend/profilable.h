@@ -22,7 +22,7 @@ struct MachineLimits {
   double read_bytes = 0;                             // from memory, by all threads in use
   std::array<double, kArithmetics> operations = {};  // a multiply-add is two; by Arithmetic
   // What the same loops read of the model's own weights, in the pages where they are: of a mapped
-  // file that can be more than of other memory or less.
+  // file that can be more than of other memory or less. 0 where they are few.
   double weights_read_bytes = 0;
 };
 

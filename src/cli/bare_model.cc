@@ -2,12 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "arch/shape.h"
 #include "base/cpu_features.h"
 #include "cli/output.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
-#include "runtime/backend.h"
 
 namespace edgerunner::cli {
 namespace {
@@ -59,17 +60,33 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.precision = options_.precision;
   options.kv = options_.kv.value_or(default_kv(options_.precision));
   options.threads = options_.threads;
-  const Backend backend = find_backend(options_.backend);
-  options.max_rows = options_.prefill_chunk != 0 ? options_.prefill_chunk : backend.prefill_chunk;
   options.max_logit_rows = max_logit_rows;
   options.max_context = pages_for(tokens) * kPageTokens;
   options.pages = pages_for(tokens) * sequences;
   options.adapter_floats = shelf_.floats();
   options.adapters = shelf_.all();
+  const Backend backend = find_backend(options_.backend);
+  options.max_rows = options_.prefill_chunk != 0 ? options_.prefill_chunk
+                                                 : fitting_chunk(backend, options, tokens);
   if (!file_ && !random_) make_weights(options);
   options.on_progress = loading_progress();
   executor_ = backend.make(decoder_, options);
   return *executor_;
+}
+
+std::uint32_t BareModel::fitting_chunk(const Backend& backend, ExecutorOptions options,
+                                       std::uint32_t tokens) const {
+  constexpr std::uint32_t kLeast = 512;
+  std::uint32_t chunk = std::min(backend.prefill_chunk, std::max(kLeast, tokens));
+  // Only a backend with memory of its own counts weights against what is available.
+  const auto available = backend.weight_bytes == nullptr ? std::nullopt : backend.available();
+  const auto fits = [&] {
+    options.max_rows = chunk;
+    const MemoryNeed need = backend.need(decoder_.spec, options);
+    return backend.weight_bytes(decoder_) + need.cache_bytes + need.scratch_bytes <= *available;
+  };
+  while (available && chunk > kLeast && !fits()) chunk = std::max(kLeast, chunk / 2);
+  return chunk;
 }
 
 void BareModel::make_weights(const ExecutorOptions& options) {

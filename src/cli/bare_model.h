@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "gguf/file.h"
 #include "runtime/adapter_shelf.h"
+#include "runtime/backend.h"
 
 namespace edgerunner::cli {
 
@@ -40,6 +41,10 @@ class BareModel {
 
  private:
   void make_weights(const ExecutorOptions& options);
+  // As many rows of a pass as the backend likes and the tokens can fill, fewer (but no less than
+  // 512) where memory is short.
+  std::uint32_t fitting_chunk(const Backend& backend, ExecutorOptions options,
+                              std::uint32_t tokens) const;
 
   ModelOptions options_;
   std::optional<gguf::File> file_;

@@ -23,7 +23,7 @@ void require_range(const char* option, std::int64_t value, std::int64_t low, std
 
 void check_options(const ModelOptions& options, std::uint32_t trained_context) {
   require_range("threads", options.threads, 0, 1024);
-  require_range("prefill_chunk", options.prefill_chunk, 0, 65536);
+  require_range("prefill_chunk", options.prefill_chunk, 0, 32768);
   require_range("max_sequences", options.max_sequences, 1, 1024);
   require_range("draft_tokens", options.speculation.draft_tokens, 1, 64);
   const double confidence = options.speculation.draft_confidence;
@@ -71,10 +71,17 @@ class Planner {
       : options_(options), input_(input), chunk_(options.prefill_chunk) {
     if (chunk_ != 0) return;
     chunk_ = input.prefill_chunk;
-    while (chunk_ > kLeastChunk && input.available &&
-           plan(input.trained_context, false).scratch_bytes > *input.available / 16) {
-      chunk_ /= 2;
-    }
+    const std::uint32_t context = wanted_context();
+    const auto modest = [&](const MemoryPlan& plan) {
+      return fits(plan) && plan.scratch_bytes <= *input.available / 16;
+    };
+    while (chunk_ > kLeastChunk && input.available && !modest(plan(context, false))) chunk_ /= 2;
+  }
+
+  // Before anything is known of memory.
+  std::uint32_t wanted_context() const {
+    return options_.context != 0 ? options_.context
+                                 : std::min(input_.trained_context, kDefaultContext);
   }
 
   MemoryPlan plan(std::uint32_t context, bool with_further_pages) const {
@@ -151,7 +158,7 @@ MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input
   const Planner planner(options, input);
   std::uint32_t context = options.context;
   if (context == 0) {
-    const std::uint32_t wanted = std::min(input.trained_context, kDefaultContext);
+    const std::uint32_t wanted = planner.wanted_context();
     context = planner.longest(wanted);
     if (context == 0) planner.refuse(planner.plan(wanted, false), 0);
   }

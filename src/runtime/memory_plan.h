@@ -37,9 +37,9 @@ struct MemoryPlanInput {
 // where memory is short. Pages that were never written take no memory.
 //
 // A prefill_chunk of 0 becomes the backend's, halved (to no less than 512) while scratch would take
-// more than a sixteenth of the memory. A context of 0 becomes the trained one, at most kDefaultContext and what fits. Throws
-// Error(out_of_memory) with the sum and the context that would fit, Error(invalid_argument) naming
-// an option that is out of range.
+// more than a sixteenth of the memory, or the context would not fit. A context of 0 becomes the
+// trained one, at most kDefaultContext and what fits. Throws Error(out_of_memory) with the sum and
+// the context that would fit, Error(invalid_argument) naming an option that is out of range.
 MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input);
 
 inline constexpr std::uint32_t kDefaultContext = 8192;

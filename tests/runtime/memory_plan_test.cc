@@ -102,6 +102,7 @@ TEST(MemoryPlan, TakesTheBackendsChunkWhereThereIsMemory) {
   EXPECT_EQ(chunk(0, 16 * 5000), 4096U);
   EXPECT_EQ(chunk(0, 16 * 4000), 2048U);
   EXPECT_EQ(chunk(0, 2000), 512U);
+  EXPECT_EQ(chunk(0, 100 + 128 + 520), 512U);  // with which the context just fits
   EXPECT_EQ(chunk(100, {}), 100U);
 }
 
@@ -110,7 +111,7 @@ TEST(MemoryPlan, NamesTheOptionThatIsOutOfRange) {
   options.threads = -1;
   expect_error(ErrorCode::invalid_argument, "threads", [&] { plan_memory(options, input({})); });
   options = {};
-  options.prefill_chunk = 65537;
+  options.prefill_chunk = 32769;
   expect_error(ErrorCode::invalid_argument, "prefill_chunk",
                [&] { plan_memory(options, input({})); });
   options = {};

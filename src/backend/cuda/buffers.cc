@@ -67,11 +67,11 @@ std::size_t pages_per_sequence(const ExecutorOptions& options) {
 
 // What passes of many rows and of few keep between kernels, never both.
 std::size_t work_bytes(const Widths& w, const ExecutorOptions& options) {
-  const std::uint32_t rows = std::min(options.max_rows, kMostFewRows);
-  const std::uint32_t widest =
-      std::max({w.dim, w.qkv_row, 2 * w.ffn, std::min(w.vocab, kMostOutputs)});
-  return std::max<std::size_t>(most_weights(w) * sizeof(__half),
-                               partial_floats(rows, widest) * sizeof(float));
+  const std::uint32_t rows = std::min(options.max_rows, most_few_rows(w.dim));
+  const std::uint64_t parts = std::max(
+      partial_floats(rows, std::max({w.dim, w.qkv_row, 2 * w.ffn})),
+      partial_floats(std::min(rows, options.max_logit_rows), std::min(w.vocab, kMostOutputs)));
+  return std::max<std::size_t>(most_weights(w) * sizeof(__half), parts * sizeof(float));
 }
 
 // Words before the arrays of a batch's rows: parts, and the number of them in the first word of as

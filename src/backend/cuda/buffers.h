@@ -97,7 +97,8 @@ class BatchUpload {
   const RowTile* tiles() const;             // [tile_count]
   std::uint32_t tile_count() const { return tile_count_; }
   AttentionPartList parts() const;  // of a batch of at most kFewAttentionRows rows
-  // Of the batch, rounded up to a power of two: a launch that depends on it stays the same for long.
+  // Of the batch, rounded up to a power of two: a launch that depends on it stays the same for
+  // long.
   std::uint32_t part_count() const { return part_count_; }
 
  private:

@@ -21,9 +21,9 @@ __device__ inline void wait_for_previous() {
 #endif
 }
 // Lets the next kernel's blocks start, where there is room for them, as soon as every block of this
-// one has come here. Most kernels call it first of all: the next one waits for the whole of this one
-// anyway, and its weights are on their way meanwhile. Those of many more blocks than find room at
-// once call it after waiting, so that the next one's blocks don't take that room.
+// one has come here. Most kernels call it first of all: the next one waits for the whole of this
+// one anyway, and its weights are on their way meanwhile. Those of many more blocks than find room
+// at once call it after waiting, so that the next one's blocks don't take that room.
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -66,9 +66,9 @@ struct PartialProduct {
 };
 
 // Multiprocessors that take part; and the most rows for which these products are the fastest in a
-// model of that width, on a device whose compute capability begins with `major`.
+// model of that width, on the device there is.
 std::uint32_t few_rows_blocks(int multiprocessors);
-std::uint32_t most_few_rows(int major, std::uint32_t dim);
+std::uint32_t most_few_rows(std::uint32_t dim);
 // Floats that the parts of a launch of so many outputs take at most.
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs);
 

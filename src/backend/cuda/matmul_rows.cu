@@ -25,9 +25,9 @@ std::uint32_t few_rows_blocks(int multiprocessors) {
   return std::min(static_cast<std::uint32_t>(multiprocessors), kMostBlocks);
 }
 
-std::uint32_t most_few_rows(int major, std::uint32_t dim) {
+std::uint32_t most_few_rows(std::uint32_t dim) {
   constexpr std::uint32_t kNarrow = 1536;  // matrices have fewer units than there are blocks
-  if (!wgmma_supports(major)) return kLittleRows;
+  if (!wgmma_supports(device_major())) return kLittleRows;
   return dim < kNarrow ? 2 * kRowTile : kMostFewRows;
 }
 

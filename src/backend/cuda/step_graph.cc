@@ -29,7 +29,9 @@ Graph captured(cudaStream_t stream, const std::function<void()>& launch) {
     const Graph unwanted(graph);
     throw;
   }
-  const bool complete = cudaStreamEndCapture(stream, &graph) == cudaSuccess;
+  // A launch that failed is not in the graph.
+  const bool launched = cudaPeekAtLastError() == cudaSuccess;
+  const bool complete = cudaStreamEndCapture(stream, &graph) == cudaSuccess && launched;
   Graph result(graph);
   if (!complete) result.reset();
   return result;
@@ -69,7 +71,8 @@ StepGraphs::Kept* StepGraphs::capture(const StepKey& key, cudaStream_t stream,
 }
 
 StepGraphs::Kept* StepGraphs::keep(const StepKey& key, cudaGraph_t graph, cudaStream_t stream) {
-  while (kept_.size() < kMostKept) {
+  const bool made = std::exchange(made_, true);
+  while (!made && kept_.size() < kMostKept) {
     Kept& next = kept_.emplace_back();
     if (cudaGraphInstantiate(&next.executable, graph, 0) != cudaSuccess) {
       kept_.pop_back();

@@ -55,6 +55,7 @@ class StepGraphs {
   std::vector<Kept> kept_;
   StepKey latest_;
   std::uint64_t clock_ = 0;
+  bool made_ = false;  // as many executables as there will be
   bool works_ = true;
 };
 

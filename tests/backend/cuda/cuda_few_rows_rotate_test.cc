@@ -17,8 +17,8 @@
 namespace edgerunner::test {
 namespace {
 
-constexpr std::uint32_t kRows = 5;
-constexpr std::uint32_t kPages = 3;
+constexpr std::uint32_t kBatchRows = 5;
+constexpr std::uint32_t kCachePages = 3;
 
 struct RotateCase {
   KvPrecision kv;
@@ -72,16 +72,16 @@ TEST_P(CudaFewRowsRotate, HasTheBitsOfSeparateKernelsBehindALateOne) {
   const std::uint32_t dim = w.q.cols;
   const cuda::Stream stream;
 
-  std::vector<std::uint16_t> halves(std::size_t{kRows} * dim);
+  std::vector<std::uint16_t> halves(std::size_t{kBatchRows} * dim);
   for (auto& half : halves) half = static_cast<std::uint16_t>(0x3800 + generator_() % 1024);
   const auto x = upload(halves);
-  const auto scale = upload(random_floats(kRows));
+  const auto scale = upload(random_floats(kBatchRows));
   const std::uint32_t blocks = cuda::few_rows_blocks(cuda::device_properties().multiprocessors);
-  const cuda::DeviceBuffer parts(cuda::partial_floats(kRows, shape.row()) * sizeof(float));
+  const cuda::DeviceBuffer parts(cuda::partial_floats(kBatchRows, shape.row()) * sizeof(float));
   cuda::check(cudaDeviceSynchronize(), "uploading");
   const cuda::PartialProduct product = cuda::launch_matmul_rows(
-      {{w.q, w.k, w.v}, 3, shape.row(), 0}, {x.as<__half>(), scale.as<float>()}, kRows, shape.row(),
-      blocks, parts.as<float>(), stream);
+      {{w.q, w.k, w.v}, 3, shape.row(), 0}, {x.as<__half>(), scale.as<float>()}, kBatchRows,
+      shape.row(), blocks, parts.as<float>(), stream);
 
   const auto some_bias = upload(random_floats(shape.row()));
   const auto* const b = some_bias.as<float>();
@@ -89,7 +89,7 @@ TEST_P(CudaFewRowsRotate, HasTheBitsOfSeparateKernelsBehindALateOne) {
                             {shape.q_dim(), shape.q_dim() + shape.kv_dim(), shape.row()}};
   const auto norms = upload(random_floats(2 * std::size_t{c.head_dim}));
   const std::uint32_t pairs = c.head_dim / 2 - (c.extras ? 3 : 0);
-  const auto table = upload(random_floats(std::size_t{kRows} * pairs * 2));
+  const auto table = upload(random_floats(std::size_t{kBatchRows} * pairs * 2));
   cuda::RotateWeights rotate;
   rotate.epsilon = 1e-5F;
   rotate.table = table.as<float2>();
@@ -105,14 +105,14 @@ TEST_P(CudaFewRowsRotate, HasTheBitsOfSeparateKernelsBehindALateOne) {
   const auto offsets = upload(std::vector<std::uint32_t>{0, 0, 0, 0, 2});
   const auto pages = upload(std::vector<std::uint32_t>{2, 0, 1});
   const cuda::DeviceBatch batch{nullptr, positions.as<std::uint32_t>(), offsets.as<std::uint32_t>(),
-                                pages.as<std::uint32_t>(), kRows};
+                                pages.as<std::uint32_t>(), kBatchRows};
 
-  const std::size_t cache_rows = std::size_t{kPages} * shape.kv_heads * kPageTokens;
+  const std::size_t cache_rows = std::size_t{kCachePages} * shape.kv_heads * kPageTokens;
   const auto run = [&](bool joined) {
     const cuda::DeviceBuffer keys(cache_rows * c.head_dim * sizeof(float));
     const cuda::DeviceBuffer values(keys.size());
     const cuda::DeviceBuffer scales(2 * cache_rows * sizeof(float));
-    const cuda::DeviceBuffer qkv(std::size_t{kRows} * shape.row() * sizeof(float));
+    const cuda::DeviceBuffer qkv(std::size_t{kBatchRows} * shape.row() * sizeof(float));
     for (const auto* buffer : {&keys, &values, &scales, &qkv}) {
       cuda::check(cudaMemset(buffer->as<void>(), 0, buffer->size()), "clearing");
     }
@@ -131,14 +131,15 @@ TEST_P(CudaFewRowsRotate, HasTheBitsOfSeparateKernelsBehindALateOne) {
                                 stream);
       stream.synchronize();
     } else {
-      cuda::launch_collect(product, bias, kRows, shape.row(), qkv.as<float>(), shape.row(), stream);
+      cuda::launch_collect(product, bias, kBatchRows, shape.row(), qkv.as<float>(), shape.row(),
+                           stream);
       cuda::launch_rotate_and_cache(shape, rotate, batch, qkv.as<float>(), cache, stream);
       stream.synchronize();
     }
     cuda::check(cudaGetLastError(), "launching");
     std::vector<std::byte> queries;
     const auto all = fetch(qkv);
-    for (std::uint32_t row = 0; row < kRows; ++row) {
+    for (std::uint32_t row = 0; row < kBatchRows; ++row) {
       const auto first =
           all.begin() + static_cast<std::ptrdiff_t>(row * shape.row() * sizeof(float));
       queries.insert(queries.end(), first,

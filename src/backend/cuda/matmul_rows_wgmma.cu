@@ -30,8 +30,6 @@ struct Sizes {
   static constexpr int kX = UnitPlaces<T>::kBytes;
   static constexpr int kGroup = kRows * 128;  // 64 columns of the activations
   static constexpr int kStage = kX + 2 * kGroup;
-  // By tensor copies.
-  [[maybe_unused]] static constexpr int kArriving = UnitPlaces<T>::kHeaders + 2 * kGroup;
   static constexpr int kFit = (kFullShared - StageRing<kMostStages>::kBytes) / kStage;
   static constexpr int kStages = kFit < kMostStages ? kFit : kMostStages;
   static constexpr int kAll = kStages * kStage + StageRing<kStages>::kBytes;
@@ -52,6 +50,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
                             const StageRing<Sizes<T, kRows>::kStages>& ring, std::uint32_t base) {
   using Unit = UnitOf<T>;
   using Size = Sizes<T, kRows>;
+  constexpr std::uint32_t kByTensorCopies = UnitPlaces<T>::kHeaders + 2 * Size::kGroup;
   const int thread = static_cast<int>(threadIdx.x) - kRowsThreads;
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t count = m.cut.begin(blockIdx.x + 1) - begin;
@@ -66,7 +65,7 @@ __device__ void fetch_units(const RowsArguments& m, const RowsMaps& maps,
     const int at = walk.at();
     const int present = walk.present();
     if (thread == 0) {
-      mbarrier_expect(ring.full(stage), Size::kArriving);
+      mbarrier_expect(ring.full(stage), kByTensorCopies);
 #pragma unroll
       for (int p = 0; p < Unit::kPlanes; ++p) {
         const std::uint32_t plane = to + UnitPlaces<T>::plane(p);

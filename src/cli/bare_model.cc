@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/usage_error.h"
 #include "edgerunner/error.h"
+#include "runtime/memory_plan.h"
 
 namespace edgerunner::cli {
 namespace {
@@ -66,27 +67,26 @@ Executor& BareModel::start(std::uint32_t tokens, std::uint32_t max_logit_rows,
   options.adapter_floats = shelf_.floats();
   options.adapters = shelf_.all();
   const Backend backend = find_backend(options_.backend);
-  options.max_rows = options_.prefill_chunk != 0 ? options_.prefill_chunk
-                                                 : fitting_chunk(backend, options, tokens);
+  options.max_rows =
+      options_.prefill_chunk != 0 ? options_.prefill_chunk : chunk_for(backend, options, tokens);
   if (!file_ && !random_) make_weights(options);
   options.on_progress = loading_progress();
   executor_ = backend.make(decoder_, options);
   return *executor_;
 }
 
-std::uint32_t BareModel::fitting_chunk(const Backend& backend, ExecutorOptions options,
-                                       std::uint32_t tokens) const {
+std::uint32_t BareModel::chunk_for(const Backend& backend, ExecutorOptions options,
+                                   std::uint32_t tokens) const {
   constexpr std::uint32_t kLeast = 512;
-  std::uint32_t chunk = std::min(backend.prefill_chunk, std::max(kLeast, tokens));
   // Only a backend with memory of its own counts weights against what is available.
   const auto available = backend.weight_bytes == nullptr ? std::nullopt : backend.available();
-  const auto fits = [&] {
-    options.max_rows = chunk;
-    const MemoryNeed need = backend.need(decoder_.spec, options);
-    return backend.weight_bytes(decoder_) + need.cache_bytes + need.scratch_bytes <= *available;
-  };
-  while (available && chunk > kLeast && !fits()) chunk = std::max(kLeast, chunk / 2);
-  return chunk;
+  return fitting_chunk(
+      std::min(backend.prefill_chunk, std::max(kLeast, tokens)), [&](std::uint32_t chunk) {
+        if (!available) return true;
+        options.max_rows = chunk;
+        const MemoryNeed need = backend.need(decoder_.spec, options);
+        return backend.weight_bytes(decoder_) + need.cache_bytes + need.scratch_bytes <= *available;
+      });
 }
 
 void BareModel::make_weights(const ExecutorOptions& options) {

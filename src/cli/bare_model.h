@@ -43,8 +43,8 @@ class BareModel {
   void make_weights(const ExecutorOptions& options);
   // As many rows of a pass as the backend likes and the tokens can fill, fewer (but no less than
   // 512) where memory is short.
-  std::uint32_t fitting_chunk(const Backend& backend, ExecutorOptions options,
-                              std::uint32_t tokens) const;
+  std::uint32_t chunk_for(const Backend& backend, ExecutorOptions options,
+                          std::uint32_t tokens) const;
 
   ModelOptions options_;
   std::optional<gguf::File> file_;

@@ -12,8 +12,7 @@ namespace edgerunner {
 namespace {
 
 constexpr std::uint32_t kPagesForFurtherSequence = 8;
-constexpr std::uint32_t kLeastChunk = 512;  // unless asked for
-constexpr std::uint32_t kSharers = 32;      // sequences that may guess a token each, at least
+constexpr std::uint32_t kSharers = 32;  // sequences that may guess a token each, at least
 
 void require_range(const char* option, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return;
@@ -70,12 +69,11 @@ class Planner {
   Planner(const ModelOptions& options, const MemoryPlanInput& input)
       : options_(options), input_(input), chunk_(options.prefill_chunk) {
     if (chunk_ != 0) return;
-    chunk_ = input.prefill_chunk;
-    const std::uint32_t context = wanted_context();
-    const auto modest = [&](const MemoryPlan& plan) {
-      return fits(plan) && plan.scratch_bytes <= *input.available / 16;
-    };
-    while (chunk_ > kLeastChunk && input.available && !modest(plan(context, false))) chunk_ /= 2;
+    chunk_ = fitting_chunk(input.prefill_chunk, [this](std::uint32_t chunk) {
+      chunk_ = chunk;
+      const MemoryPlan whole = plan(wanted_context(), false);
+      return !input_.available || (fits(whole) && whole.scratch_bytes <= *input_.available / 16);
+    });
   }
 
   // Before anything is known of memory.
@@ -152,6 +150,13 @@ class Planner {
 };
 
 }  // namespace
+
+std::uint32_t fitting_chunk(std::uint32_t usual, const std::function<bool(std::uint32_t)>& fits) {
+  constexpr std::uint32_t kLeast = 512;
+  std::uint32_t chunk = usual;
+  while (chunk > kLeast && !fits(chunk)) chunk = std::max(kLeast, chunk / 2);
+  return chunk;
+}
 
 MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input) {
   check_options(options, input.trained_context);

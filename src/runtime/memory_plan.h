@@ -44,4 +44,7 @@ MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input
 
 inline constexpr std::uint32_t kDefaultContext = 8192;
 
+// A prefill_chunk that nobody asked for: `usual`, halved while it doesn't fit, to no less than 512.
+std::uint32_t fitting_chunk(std::uint32_t usual, const std::function<bool(std::uint32_t)>& fits);
+
 }  // namespace edgerunner

@@ -197,17 +197,6 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
   begin_in_earnest();
 }
 
-int multiprocessors() {
-  static const int result = [] {
-    int device = 0;
-    int count = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-    return count;
-  }();
-  return result;
-}
-
 }  // namespace
 
 void launch_attention_few(const AttentionShape& shape, const DeviceBatch& batch,
@@ -218,11 +207,15 @@ void launch_attention_few(const AttentionShape& shape, const DeviceBatch& batch,
     using Value = std::remove_pointer_t<decltype(keys.codes)>;
     using Shape = FewShape<Value, dim()>;
     const auto kernel = attention_kernel<Value, dim()>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
+    static const cudaError_t allowed =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kBytes);
+    static_cast<void>(allowed);  // a launch says what is wrong
     // Blocks go on to further parts, so any number of them will do.
     const std::uint32_t group = shape.heads / shape.kv_heads;
     const std::uint32_t columns = shape.kv_heads * ((group + kFewRows - 1) / kFewRows);
-    const std::uint32_t most = static_cast<std::uint32_t>(multiprocessors()) * Shape::kBlocks;
+    const std::uint32_t most =
+        static_cast<std::uint32_t>(device_attribute<cudaDevAttrMultiProcessorCount>()) *
+        Shape::kBlocks;
     const dim3 grid(std::clamp(part_count * columns, 1U, most));
     launch_chained(kernel, grid, kFewThreads, Shape::kBytes, stream, shape, batch, list, qkv, keys,
                    values, partials, to);

@@ -145,7 +145,9 @@ void launch_attention_half(const AttentionShape& shape, const DeviceBatch& batch
     using Value = std::remove_pointer_t<decltype(keys.codes)>;
     constexpr int kBytes = WideShape<Value, dim()>::kBytes;
     const auto kernel = attention_kernel<Value, dim()>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    static const cudaError_t allowed =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+    static_cast<void>(allowed);  // a launch says what is wrong
     const dim3 grid(tile_count, shape.kv_heads);
     launch_chained(kernel, grid, kThreads, kBytes, stream, shape, batch, tiles, qkv, keys, values,
                    to);

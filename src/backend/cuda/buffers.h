@@ -50,7 +50,9 @@ struct HalfScratch {
   // Whether the forward pass can run on the tensor cores: widths in multiples of 8.
   static bool supports(const DecoderSpec& spec);
 
-  HalfRows rows() const { return {x.as<__half>(), scale.as<float>()}; }
+  HalfRows rows(ColumnOrder order = ColumnOrder::natural) const {
+    return {x.as<__half>(), scale.as<float>(), order};
+  }
   AttentionPartials partials() const {
     return {part_sums.as<float>(), part_stats.as<float2>(), part_arrivals.as<std::uint32_t>(),
             part_count};

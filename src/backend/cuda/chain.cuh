@@ -30,17 +30,20 @@ __device__ inline void let_next_begin() {
 #endif
 }
 
-// The device's compute capability, its first number; 0 where there is no device.
-inline int device_major() {
+// What the device has of an attribute; 0 where there is no device.
+template <cudaDeviceAttr kAttribute>
+int device_attribute() {
   static const int result = [] {
     int device = 0;
-    int major = 0;
+    int value = 0;
     cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major;
+    cudaDeviceGetAttribute(&value, kAttribute, device);
+    return value;
   }();
   return result;
 }
+// The first number of its compute capability.
+inline int device_major() { return device_attribute<cudaDevAttrComputeCapabilityMajor>(); }
 
 inline bool chains_kernels() { return device_major() >= 9; }
 

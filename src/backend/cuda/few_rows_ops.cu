@@ -221,34 +221,30 @@ __global__ void __launch_bounds__(kThreads<kBlocks>)
 // values a thread that suffice.
 template <typename Launch>
 void with_groups(std::uint32_t cols, const Launch& launch) {
-  const auto with = [&](auto blocks, auto each) {
-    using Blocks = decltype(blocks);
-    using Each = decltype(each);
-    const std::uint32_t group = kRowThreads<Blocks::value> * Each::value;
-    if (cols <= group) {
-      launch(blocks, std::integral_constant<int, 1>{}, each);
-    } else if (cols <= 2 * group) {
-      launch(blocks, std::integral_constant<int, 2>{}, each);
-    } else if (cols <= 4 * group) {
-      launch(blocks, std::integral_constant<int, 4>{}, each);
-    } else {
-      launch(blocks, std::integral_constant<int, 8>{}, each);
-    }
-  };
   const auto with_blocks = [&](auto blocks) {
+    constexpr std::integral_constant<int, 1> kOne;
+    constexpr std::integral_constant<int, 2> kTwo;
+    constexpr std::integral_constant<int, 4> kFour;
     constexpr std::uint32_t kWidth = kRowThreads<decltype(blocks)::value>;
     if (cols <= kWidth) {
-      launch(blocks, std::integral_constant<int, 1>{}, std::integral_constant<int, 1>{});
+      launch(blocks, kOne, kOne);
     } else if (cols <= 2 * kWidth) {
-      with(blocks, std::integral_constant<int, 2>{});
+      launch(blocks, kOne, kTwo);
+    } else if (cols <= 4 * kWidth) {
+      launch(blocks, kOne, kFour);
+    } else if (cols <= 8 * kWidth) {
+      launch(blocks, kTwo, kFour);
+    } else if (cols <= 16 * kWidth) {
+      launch(blocks, kFour, kFour);
     } else {
-      with(blocks, std::integral_constant<int, 4>{});
+      launch(blocks, std::integral_constant<int, 8>{}, kFour);
     }
   };
   if (!chains_kernels()) {
     with_blocks(std::integral_constant<int, 1>{});
   } else if (cols <= kRowThreads<4>) {
-    with_blocks(std::integral_constant<int, 4>{});
+    constexpr std::integral_constant<int, 1> kOne;
+    launch(std::integral_constant<int, 4>{}, kOne, kOne);
   } else {
     with_blocks(std::integral_constant<int, 8>{});
   }

@@ -55,20 +55,15 @@ void FewRowsPass::layers(const DeviceBatch& rows, cudaStream_t stream) const {
   }
 }
 
-HalfRows FewRowsPass::half_for(const NextNorm& next) const {
-  HalfRows rows = c_.half_rows();
-  rows.order = next.order;
-  return rows;
-}
-
 void FewRowsPass::apply(const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const {
   if (next.norm == nullptr) return;
   if (next.in_f32) {
     c_.norm(*next.norm, rows, nullptr, stream);
-    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, half_for(next), stream);
+    launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(next.order),
+                   stream);
   } else {
-    launch_norm_to_half(*next.norm, c_.scratch.x.as<float>(), rows, c_.spec.dim, half_for(next),
-                        stream);
+    launch_norm_to_half(*next.norm, c_.scratch.x.as<float>(), rows, c_.spec.dim,
+                        c_.half->rows(next.order), stream);
   }
 }
 
@@ -80,7 +75,7 @@ void FewRowsPass::add_branch(const Norm& post_norm, const NextNorm& next, std::u
   } else {
     launch_add_branch_to_half(c_.scratch.branch.as<float>(), post_norm, c_.spec.residual_scale,
                               rows, c_.spec.dim, c_.scratch.x.as<float>(), *next.norm,
-                              half_for(next), stream);
+                              c_.half->rows(next.order), stream);
   }
 }
 
@@ -133,7 +128,7 @@ void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Nor
   const bool fused = norm != nullptr && norm->weight != nullptr && norm->bias == nullptr;
   launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), fused ? norm->weight : nullptr,
-                      c_.spec.norm_epsilon, half_for(next),
+                      c_.spec.norm_epsilon, c_.half->rows(next.order),
                       next.in_f32 ? c_.scratch.normed.as<float>() : nullptr, stream);
   if (!fused) apply(next, rows, stream);
 }

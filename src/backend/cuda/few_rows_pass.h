@@ -57,7 +57,6 @@ class FewRowsPass {
     bool in_f32 = false;
     ColumnOrder order = ColumnOrder::operand;  // that whoever comes first wants
   };
-  HalfRows half_for(const NextNorm& next) const;
   void apply(const NextNorm& next, std::uint32_t rows, cudaStream_t stream) const;
   // x += post_norm(W x + bias) for the rows in half, the last product of a block; then the next
   // norm.

@@ -26,7 +26,7 @@ struct PassContext {
   KvPrecision kv;
   ColumnOrder order = ColumnOrder::natural;  // of the rows in half
 
-  HalfRows half_rows() const { return {half->x.as<__half>(), half->scale.as<float>(), order}; }
+  HalfRows half_rows() const { return half->rows(order); }
   // Whether what a block makes is added to the residual stream as it comes.
   bool adds_directly(const Norm& post_norm) const {
     return post_norm.weight == nullptr && spec.residual_scale == 1;

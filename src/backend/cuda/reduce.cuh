@@ -18,48 +18,34 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-template <int kThreads>
-__device__ float block_sum(float x, float* scratch) {
+// The sum of a block's values. `scratch` has room for a float of each of its `warps`.
+__device__ inline float block_sum(float x, float* scratch, unsigned warps = blockDim.x / 32) {
   x = warp_sum(x);
   __syncthreads();
   if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
   __syncthreads();
   float sum = 0;
-  for (int i = 0; i < kThreads / 32; ++i) sum += scratch[i];
+  for (unsigned i = 0; i < warps; ++i) sum += scratch[i];
   return sum;
 }
-
-// The same of a block of any number of whole warps: `scratch` has room for a float of each.
-__device__ inline float block_sum(float x, float* scratch) {
-  x = warp_sum(x);
-  __syncthreads();
-  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
-  __syncthreads();
-  float sum = 0;
-  for (unsigned i = 0; i < blockDim.x / 32; ++i) sum += scratch[i];
-  return sum;
+template <int kThreads>
+__device__ float block_sum(float x, float* scratch) {
+  return block_sum(x, scratch, kThreads / 32);
 }
 
 // The largest of a block's values, none negative.
-template <int kThreads>
-__device__ float block_max(float x, float* scratch) {
+__device__ inline float block_max(float x, float* scratch, unsigned warps = blockDim.x / 32) {
   x = warp_max(x);
   __syncthreads();
   if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
   __syncthreads();
   float largest = 0;
-  for (int i = 0; i < kThreads / 32; ++i) largest = fmaxf(largest, scratch[i]);
+  for (unsigned i = 0; i < warps; ++i) largest = fmaxf(largest, scratch[i]);
   return largest;
 }
-
-__device__ inline float block_max(float x, float* scratch) {
-  x = warp_max(x);
-  __syncthreads();
-  if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = x;
-  __syncthreads();
-  float largest = 0;
-  for (unsigned i = 0; i < blockDim.x / 32; ++i) largest = fmaxf(largest, scratch[i]);
-  return largest;
+template <int kThreads>
+__device__ float block_max(float x, float* scratch) {
+  return block_max(x, scratch, kThreads / 32);
 }
 
 }  // namespace edgerunner::cuda

@@ -11,6 +11,7 @@
 #include "backend/cuda/few_rows.h"
 #include "backend/cuda/mixture.h"
 #include "backend/executor.h"
+#include "cuda/device_values.h"
 #include "cuda/late_copy.h"
 #include "support/random_decoder.h"
 
@@ -36,18 +37,6 @@ class CudaChain : public testing::Test {
     std::vector<float> values(count);
     for (float& x : values) x = normal(generator);
     return values;
-  }
-  static cuda::DeviceBuffer upload(const std::vector<float>& values) {
-    cuda::DeviceBuffer buffer(values.size() * sizeof(float));
-    cuda::check(cudaMemcpy(buffer.as<void>(), values.data(), buffer.size(), cudaMemcpyHostToDevice),
-                "uploading");
-    return buffer;
-  }
-  static std::vector<std::byte> fetch(const cuda::DeviceBuffer& buffer) {
-    std::vector<std::byte> bytes(buffer.size());
-    cuda::check(cudaMemcpy(bytes.data(), buffer.as<void>(), bytes.size(), cudaMemcpyDeviceToHost),
-                "fetching");
-    return bytes;
   }
   static void clear(const cuda::DeviceBuffer& buffer, int value) {
     cuda::check(cudaMemset(buffer.as<void>(), value, buffer.size()), "clearing");

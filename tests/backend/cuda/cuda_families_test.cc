@@ -9,6 +9,7 @@
 #include "backend/cpu/sequences.h"
 #include "backend/cuda/device.h"
 #include "backend/executor.h"
+#include "cuda/small_shape.h"
 #include "support/random_decoder.h"
 
 // What families have beyond llama, in small random models of shapes that no tile divides, against
@@ -28,14 +29,7 @@ struct Family {
 
 // Of Q8_0, which every fast path takes, unless said otherwise.
 std::vector<Family> families() {
-  const DecoderShape shape{.layers = 3,
-                           .heads = 6,
-                           .kv_heads = 2,
-                           .head_dim = 64,
-                           .dim = 160,
-                           .ffn_dim = 416,
-                           .vocab = kVocab,
-                           .type = ElementType::q8_0};
+  const DecoderShape shape = small_shape(kVocab);
   std::vector<Family> all;
   const auto add = [&](const char* name) -> Family& {
     return all.emplace_back(Family{name, shape});

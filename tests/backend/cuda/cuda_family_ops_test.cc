@@ -15,6 +15,7 @@
 #include "backend/cuda/ops.h"
 #include "backend/cuda/prefill_ops.h"
 #include "backend/executor.h"
+#include "cuda/device_values.h"
 #include "support/random_decoder.h"
 #include "tensor/dequantize.h"
 
@@ -40,13 +41,6 @@ class CudaFamilyOps : public testing::Test {
     std::vector<float> values(count);
     for (float& x : values) x = normal(generator_);
     return values;
-  }
-  template <typename T>
-  static cuda::DeviceBuffer upload(const std::vector<T>& values) {
-    cuda::DeviceBuffer buffer(values.size() * sizeof(T));
-    cuda::check(cudaMemcpy(buffer.as<void>(), values.data(), buffer.size(), cudaMemcpyHostToDevice),
-                "uploading");
-    return buffer;
   }
   template <typename T>
   std::vector<T> fetch(const T* from, std::size_t count) {

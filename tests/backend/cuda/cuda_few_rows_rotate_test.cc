@@ -8,6 +8,7 @@
 #include "backend/cuda/device_weights.h"
 #include "backend/cuda/few_rows.h"
 #include "backend/executor.h"
+#include "cuda/device_values.h"
 #include "cuda/late_copy.h"
 #include "support/random_decoder.h"
 
@@ -33,24 +34,11 @@ class CudaFewRowsRotate : public testing::TestWithParam<RotateCase> {
     if (!cuda_available()) GTEST_SKIP() << "no GPU";
   }
 
-  template <typename T>
-  static cuda::DeviceBuffer upload(const std::vector<T>& values) {
-    cuda::DeviceBuffer buffer(values.size() * sizeof(T));
-    cuda::check(cudaMemcpy(buffer.as<void>(), values.data(), buffer.size(), cudaMemcpyHostToDevice),
-                "uploading");
-    return buffer;
-  }
   std::vector<float> random_floats(std::size_t count) {
     std::normal_distribution<float> normal;
     std::vector<float> values(count);
     for (float& x : values) x = normal(generator_);
     return values;
-  }
-  static std::vector<std::byte> fetch(const cuda::DeviceBuffer& buffer) {
-    std::vector<std::byte> bytes(buffer.size());
-    cuda::check(cudaMemcpy(bytes.data(), buffer.as<void>(), bytes.size(), cudaMemcpyDeviceToHost),
-                "fetching");
-    return bytes;
   }
 
   std::mt19937 generator_{5};

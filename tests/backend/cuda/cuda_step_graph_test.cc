@@ -11,6 +11,7 @@
 #include "backend/cpu/sequences.h"
 #include "backend/cuda/device.h"
 #include "backend/token_chooser.h"
+#include "cuda/small_shape.h"
 #include "runtime/sampler.h"
 #include "support/random_decoder.h"
 
@@ -93,20 +94,9 @@ struct Model {
   DecoderShape shape;
 };
 
-DecoderShape base_shape() {
-  return {.layers = 3,
-          .heads = 6,
-          .kv_heads = 2,
-          .head_dim = 64,
-          .dim = 160,
-          .ffn_dim = 416,
-          .vocab = kVocab,
-          .type = ElementType::q8_0};
-}
-
-Model plain() { return {"Plain", base_shape()}; }
+Model plain() { return {"Plain", small_shape(kVocab)}; }
 Model normed_heads() {
-  DecoderShape shape = base_shape();
+  DecoderShape shape = small_shape(kVocab);
   shape.head_norms = true;
   shape.biases = true;
   shape.head_dim = 80;
@@ -114,7 +104,7 @@ Model normed_heads() {
   return {"NormedHeads", shape};
 }
 Model experts() {
-  DecoderShape shape = base_shape();
+  DecoderShape shape = small_shape(kVocab);
   shape.mixture = {.count = 7, .used = 2, .ffn_dim = 96, .normalised = true};
   return {"Experts", shape};
 }

@@ -10,12 +10,15 @@
 
 namespace edgerunner::cpu {
 
-// Matrix products y = W x on the mapped blocks of W, per instruction set. Every output is one
-// sequential sum over its weight row, in f32, by fused multiply-add, in the same order in every
-// kernel of every instruction set: prefill, decode and any batch give the same bits, everywhere.
+// Matrix products y = W x on the mapped blocks of W, per instruction set. Every output is a sum
+// over its weight row, in f32, by fused multiply-add, in the same order in every kernel of every
+// instruction set: prefill, decode and any batch give the same bits, everywhere.
 //   f32:  weights as dequantize() has them; element after element.
-//   bf16: F16 weights rounded to bfloat16; pair after pair of elements, of each pair the second
-//         first (the order of VDPBF16PS; subnormal numbers count as zero).
+//   bf16: F16 weights rounded to bfloat16; eight sums side by side, of which the l-th takes pairs
+//   l,
+//         l + 8, ... of elements, pair after pair, of each the second first (the order of
+//         VDPBF16PS; subnormal numbers count as zero). Then sums l and l + 4 are added, l and
+//         l + 2, and the last two.
 //   q8:   32-block after 32-block. The integers of a block are summed exactly; what becomes of the
 //         sum stands at CodeForm in kernels/codes.h. The second terms of a row's blocks
 //         (kernels/q8_block.h), in ascending order, are products of the same kind in a sum of their

@@ -72,15 +72,6 @@ struct MakeF32 {
   }
 };
 
-template <class S>
-struct MakeBf16 {
-  static constexpr int kMaxTokens = S::kTokens;
-  template <int kP, int kT>
-  constexpr Tile tile() const {
-    return tile_bf16<S, kP, kT>;
-  }
-};
-
 template <class S, CodeForm kForm>
 struct MakeQ8 {
   static constexpr int kMaxTokens = kForm == CodeForm::half_scales ? S::kTokensHalves : S::kTokens;
@@ -94,13 +85,6 @@ template <class S>
 constexpr PanelKernel<S> f32_kernel(Unpack<S> unpack) {
   PanelKernel<S> kernel{1, 4, S::kLanes * 4, unpack, MakeF32<S>::kMaxTokens, {}};
   fill_tiles(kernel, MakeF32<S>{});
-  return kernel;
-}
-
-template <class S>
-constexpr PanelKernel<S> bf16_kernel(Unpack<S> unpack) {
-  PanelKernel<S> kernel{2, 4, S::kLanes * 4, unpack, MakeBf16<S>::kMaxTokens, {}};
-  fill_tiles(kernel, MakeBf16<S>{});
   return kernel;
 }
 

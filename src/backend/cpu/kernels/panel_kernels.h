@@ -15,10 +15,6 @@ template <class S>
 constexpr PanelKernel<S> kF32 = f32_kernel<S>(unpack_f32<S>);
 template <class S>
 constexpr PanelKernel<S> kDequantized = f32_kernel<S>(unpack_dequantized<S>);
-template <class S>
-constexpr PanelKernel<S> kBf16 = bf16_kernel<S>(unpack_bf16<S>);
-template <class S>
-constexpr PanelKernel<S> kF16 = bf16_kernel<S>(unpack_f16<S>);
 
 // A type's kernels for 8-bit and for f32 activations.
 template <class S>
@@ -76,8 +72,7 @@ const PanelKernel<S>& panel_kernel(ElementType type, ActivationFormat format) {
   if (const QuantisedKernels<S>* kernels = find_quantised_kernels<S>(type)) {
     return format == ActivationFormat::f32 ? kernels->f32 : kernels->q8;
   }
-  if (format == ActivationFormat::f32) return type == ElementType::f32 ? kF32<S> : kDequantized<S>;
-  return type == ElementType::f16 ? kF16<S> : kBf16<S>;
+  return type == ElementType::f32 ? kF32<S> : kDequantized<S>;
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/instruction_sets.h"
+#include "backend/cpu/kernels/outputs.h"
 #include "backend/cpu/kernels/panel_chunk.h"
 #include "backend/cpu/kernels/panel_kernel.h"
 #include "backend/cpu/kernels/scratch.h"
-#include "backend/cpu/kernels/silu.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -28,69 +28,8 @@ std::uint32_t chunk_steps(const PanelKernel<S>& kernel, std::uint32_t tokens) {
   return steps < granule ? granule : steps / granule * granule;
 }
 
-// So many rows of activations ahead outputs are fetched: the lines of neighbouring rows are far
-// from each other, so that nothing but this hides the latency of the cache that they are in.
-inline constexpr std::uint32_t kOutputsAhead = 16;
-
-// The sums of `lanes` outputs of every token as they stand in scratch, [tokens, lanes].
-struct PanelSums {
-  const float* blocks;
-  const float* terms;  // null where there are none
-  std::uint32_t lanes;
-
-  template <class S>
-  typename S::F load(const float* bias, std::uint32_t t, std::uint32_t lane,
-                     std::uint32_t count) const {
-    const std::size_t at = std::size_t{t} * lanes + lane;
-    typename S::F s = S::load(blocks + at);
-    if (terms != nullptr) s = S::add(s, S::load(terms + at));
-    if (bias != nullptr) s = S::add(s, S::load_first(bias + lane, count));
-    return s;
-  }
-};
-
 template <class S>
-inline typename S::F activate(Epilogue epilogue, typename S::F gate) {
-  return epilogue == Epilogue::silu_multiply ? silu<S>(gate) : gelu<S>(gate);
-}
-
-// y = silu(y) * s or its like.
-template <class S>
-void multiply_gate(Epilogue epilogue, const float* s, std::uint32_t size, float* y) {
-  for (std::uint32_t i = 0; i < size; i += S::kLanes) {
-    const std::uint32_t count = size - i;
-    const typename S::F gate = activate<S>(epilogue, S::load_first(y + i, count));
-    S::store_first(y + i, S::mul(gate, S::load_first(s + i, count)), count);
-  }
-}
-
-// Turns sums of rows [row, row + rows) into outputs. `gate` holds what the epilogue multiplies
-// with, [tokens, sums.lanes], or is null where that comes from the output's place.
-template <class S>
-void finish(const RawProduct& product, std::uint32_t first_token, std::uint32_t tokens,
-            std::uint32_t row, std::uint32_t rows, const PanelSums& sums, const float* gate) {
-  const float* bias = product.bias == nullptr ? nullptr : product.bias + row;
-  for (std::uint32_t t = 0; t < tokens; ++t) {
-    float* out = product.out + (first_token + t) * product.out_stride + row;
-    if (t + kOutputsAhead < tokens) {
-      const float* ahead = out + kOutputsAhead * product.out_stride;
-      for (std::uint32_t lane = 0; lane < rows; lane += 16) __builtin_prefetch(ahead + lane, 1);
-    }
-    for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
-      const std::uint32_t count = rows - lane;
-      typename S::F s = sums.load<S>(bias, t, lane, count);
-      float* y = out + lane;
-      if (gate != nullptr) {
-        s = S::mul(S::load(gate + std::size_t{t} * sums.lanes + lane), s);
-      } else if (product.epilogue == Epilogue::add) {
-        s = S::add(S::load_first(y, count), s);
-      } else if (product.epilogue != Epilogue::store) {
-        s = S::mul(activate<S>(product.epilogue, S::load_first(y, count)), s);
-      }
-      S::store_first(y, s, count);
-    }
-  }
-}
+using FindKernel = const PanelKernel<S>& (*)(ElementType type, ActivationFormat format);
 
 // Products over panels with a group of rows of activations, at most kGroupTokens.
 template <class S>
@@ -111,25 +50,11 @@ class PanelGroup {
   }
 
   // Up to kRows outputs from `row` on.
-  void run(const RawProduct& product, const PanelKernel<S>& kernel, std::uint32_t row,
+  void run(const RawProduct& product, FindKernel<S> find, std::uint32_t row,
            std::uint32_t rows) const {
-    add_all(product, kernel, row, rows);
-    finish<S>(product, first_token_, tokens_, row, rows, sums_of(rows), nullptr);
-  }
-  void run_gated(const RawProduct& product, const PanelKernel<S>& kernel,
-                 const PanelKernel<S>& gate_kernel, std::uint32_t row, std::uint32_t rows) const {
-    const RawProduct& gate = *product.gate;
-    add_all(gate, gate_kernel, row, rows);
-    const PanelSums sums = sums_of(rows);
-    const float* bias = gate.bias == nullptr ? nullptr : gate.bias + row;
-    for (std::uint32_t t = 0; t < tokens_; ++t) {
-      for (std::uint32_t lane = 0; lane < rows; lane += S::kLanes) {
-        S::store(scratch_.gate + std::size_t{t} * sums.lanes + lane,
-                 activate<S>(product.epilogue, sums.load<S>(bias, t, lane, rows - lane)));
-      }
-    }
-    add_all(product, kernel, row, rows);
-    finish<S>(product, first_token_, tokens_, row, rows, sums, scratch_.gate);
+    store_outputs<S>(
+        product, first_token_, tokens_, row, rows, sums_of(rows), scratch_,
+        [&](const RawProduct& of) { add_all(of, find(of.type, of.format), row, rows); });
   }
 
  private:
@@ -182,23 +107,15 @@ class PanelGroup {
 };
 
 template <class S>
-using FindKernel = const PanelKernel<S>& (*)(ElementType type, ActivationFormat format);
-
-template <class S>
 void multiply_panels(const RawProduct& product, FindKernel<S> find, std::uint32_t row_begin,
                      std::uint32_t row_end, const Scratch& scratch) {
-  const PanelKernel<S>& kernel = find(product.type, product.format);
   *scratch.laid_out = {};
   constexpr std::uint32_t kRows = PanelGroup<S>::kRows;
   for (std::uint32_t first = 0; first < product.tokens; first += kGroupTokens) {
     const PanelGroup<S> group(product, first, scratch);
     for (std::uint32_t row = row_begin; row < row_end; row += kRows) {
       const std::uint32_t rows = row_end - row < kRows ? row_end - row : kRows;
-      if (product.gate == nullptr) {
-        group.run(product, kernel, row, rows);
-      } else {
-        group.run_gated(product, kernel, find(product.gate->type, product.gate->format), row, rows);
-      }
+      group.run(product, find, row, rows);
     }
   }
 }

@@ -17,7 +17,6 @@ namespace {
 // A chunk of weights as it stands in scratch: for each step along the columns, for each panel, one
 // record of vectors with a weight row a lane.
 //   f32:   a step is one column: [value]
-//   bf16:  a step is two columns: [pair]
 //   q8:    a step is a 32-block: [codes of columns 4k to 4k + 3] for k < 8, [scale], then
 //          minimum:     [minimum]
 //          half_scales: [scale of the second half]
@@ -54,30 +53,6 @@ void tile_f32(const std::uint8_t* panel, std::uint32_t steps, const std::byte* c
       for (int p = 0; p < kP; ++p) sum[p][t] = S::fma(w[p], value, sum[p][t]);
     }
     weights += kP * S::kLanes;
-  }
-  for (int t = 0; t < kT; ++t) {
-    for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);
-  }
-}
-
-template <class S, int kP, int kT>
-void tile_bf16(const std::uint8_t* panel, std::uint32_t steps, const std::byte* const* x,
-               float* const* sums) {
-  typename S::F sum[kP][kT];
-  const std::byte* rows[kT];
-  for (int t = 0; t < kT; ++t) {
-    rows[t] = x[t];
-    for (int p = 0; p < kP; ++p) sum[p][t] = S::load(sums[t] + p * S::kLanes);
-  }
-  constexpr int kVector = S::kLanes * 4;
-  for (std::uint32_t i = 0; i < steps; ++i) {
-    typename S::I w[kP];
-    for (int p = 0; p < kP; ++p) w[p] = S::load_integers(panel + p * kVector);
-    for (int t = 0; t < kT; ++t) {
-      const typename S::I pair = S::broadcast(rows[t] + 4 * std::size_t{i});
-      for (int p = 0; p < kP; ++p) sum[p][t] = S::dot_bf16(sum[p][t], w[p], pair);
-    }
-    panel += kP * kVector;
   }
   for (int t = 0; t < kT; ++t) {
     for (int p = 0; p < kP; ++p) S::store(sums[t] + p * S::kLanes, sum[p][t]);

@@ -11,9 +11,13 @@ namespace edgerunner::cpu {
 // reduction of the products to a number a block is theirs each, while a panel is unpacked for all.
 inline constexpr std::uint32_t kRowTokens = 4;
 // Up to so many AVX-512 multiplies with quantised weights that it transposes in registers, eight
-// rows of activations at a time; and with floats.
+// rows of activations at a time; and f32 activations with floats.
 inline constexpr std::uint32_t kDirectTokens = 16;
 inline constexpr std::uint32_t kFloatRowTokens = 8;
+// Rows of bfloat16 activations in a tile. Up to so many take weights as they are in the file.
+inline constexpr int kAvx512PairTokens = 6;
+inline constexpr int kAvx2PairTokens = 2;
+inline constexpr int kNeonPairTokens = 4;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.

@@ -63,16 +63,14 @@ std::string describe_scalar(ElementType weights, ActivationFormat format, std::u
   return name + ": portable, a row at a time, 8-bit integers";
 }
 
-[[maybe_unused]] std::string describe_panels(ElementType weights, ActivationFormat format,
+// Up to `in_order` rows of activations take weights in the order of memory.
+[[maybe_unused]] std::string describe_panels(ElementType weights, const char* unit,
                                              std::uint32_t rows, std::uint32_t in_order,
-                                             const char* f32, const char* bf16, const char* q8) {
-  const char* unit = format == ActivationFormat::f32    ? f32
-                     : format == ActivationFormat::bf16 ? bf16
-                                                        : q8;
+                                             std::uint32_t in_level1) {
   return std::string(traits(weights).name) + ": " + unit +
-         (rows <= in_order     ? ", weights in the order of memory"
-          : rows <= kFewTokens ? ", panels in the level 1 cache"
-                               : ", panels in the level 2 cache");
+         (rows <= in_order    ? ", weights in the order of memory"
+          : rows <= in_level1 ? ", panels in the level 1 cache"
+                              : ", panels in the level 2 cache");
 }
 
 constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multiply, UINT32_MAX>,
@@ -81,24 +79,36 @@ constexpr Kernels kScalar{Isa::scalar, scalar::prepare, multiply<scalar::multipl
 #if defined(__x86_64__)
 
 std::string describe_avx2(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  std::uint32_t in_order = 0;
-  if (format == ActivationFormat::q8) {
-    in_order = code_form(weights) == CodeForm::minimum ? kRowTokens - 1 : kRowTokens;
+  switch (format) {
+    case ActivationFormat::f32:
+      return describe_panels(weights, "AVX2 f32", rows, 0, kFewTokens);
+    case ActivationFormat::bf16:
+      return describe_panels(weights, "AVX2 bf16 by f32", rows, kAvx2PairTokens, 0);
+    case ActivationFormat::q8:
+      break;
   }
-  return describe_panels(weights, format, rows, in_order, "AVX2 f32", "AVX2 bf16 by f32",
-                         "AVX2 8-bit");
+  const bool minimum = code_form(weights) == CodeForm::minimum;
+  return describe_panels(weights, "AVX2 8-bit", rows, minimum ? kRowTokens - 1 : kRowTokens,
+                         kFewTokens);
 }
 
 std::string describe_avx512(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  const bool quantised = activation_format(weights, Precision::fast) == ActivationFormat::q8;
-  std::uint32_t in_order = kFloatRowTokens;
-  if (quantised)
-    in_order = format == ActivationFormat::q8 && !transposes_for_one_row(weights) ? 1 : 0;
-  if (format == ActivationFormat::q8 && rows > in_order && rows <= kDirectTokens) {
+  switch (format) {
+    case ActivationFormat::f32: {
+      const bool quantised = activation_format(weights, Precision::fast) == ActivationFormat::q8;
+      return describe_panels(weights, "AVX-512 f32", rows, quantised ? 0 : kFloatRowTokens,
+                             kFewTokens);
+    }
+    case ActivationFormat::bf16:
+      return describe_panels(weights, "AVX-512 BF16", rows, kAvx512PairTokens, 0);
+    case ActivationFormat::q8:
+      break;
+  }
+  const std::uint32_t in_order = transposes_for_one_row(weights) ? 0 : 1;
+  if (rows > in_order && rows <= kDirectTokens) {
     return std::string(traits(weights).name) + ": AVX-512 VNNI, weights transposed in registers";
   }
-  return describe_panels(weights, format, rows, in_order, "AVX-512 f32", "AVX-512 BF16",
-                         "AVX-512 VNNI");
+  return describe_panels(weights, "AVX-512 VNNI", rows, in_order, kFewTokens);
 }
 
 constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, kRowTokens>,
@@ -108,13 +118,25 @@ constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multipl
 
 #elif defined(__aarch64__)
 
+std::string describe_neon_panels(ElementType weights, ActivationFormat format, std::uint32_t rows,
+                                 const char* q8) {
+  switch (format) {
+    case ActivationFormat::f32:
+      return describe_panels(weights, "NEON f32", rows, 0, kFewTokens);
+    case ActivationFormat::bf16:
+      return describe_panels(weights, "NEON bf16 by f32", rows, kNeonPairTokens, 0);
+    case ActivationFormat::q8:
+      break;
+  }
+  return describe_panels(weights, q8, rows, 0, kFewTokens);
+}
+
 std::string describe_neon(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, 0, "NEON f32", "NEON bf16 by f32",
-                         "NEON dot product");
+  return describe_neon_panels(weights, format, rows, "NEON dot product");
 }
 
 std::string describe_neon_i8mm(ElementType weights, ActivationFormat format, std::uint32_t rows) {
-  return describe_panels(weights, format, rows, 0, "NEON f32", "NEON bf16 by f32", "NEON I8MM");
+  return describe_neon_panels(weights, format, rows, "NEON I8MM");
 }
 
 constexpr Kernels kNeon{Isa::neon, neon::prepare, multiply<neon::multiply, kRowTokens>,
@@ -151,7 +173,7 @@ std::size_t prepared_row_bytes(ActivationFormat format, std::uint32_t cols) {
 
 std::size_t multiply_scratch_bytes(std::uint32_t max_cols) {
   const std::size_t scalar_row =
-      std::max((max_cols + 1) * sizeof(float), (max_cols / kQ8Length + 1) * sizeof(Codes));
+      std::max((max_cols + 15) * sizeof(float), (max_cols / kQ8Length + 1) * sizeof(Codes));
   return std::max(Scratch::kBytes + (max_cols / kQ8Length + 1) * Scratch::kStepBytes,
                   (scalar_row + 63) / 64 * 64);
 }

@@ -12,6 +12,7 @@
 #include "backend/cpu/kernels/avx2/transpose.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -25,6 +26,10 @@ struct Avx2 {
   static constexpr int kPanels = 1;
   static constexpr int kTokens = 4;
   static constexpr int kTokensHalves = 3;  // of CodeForm::half_scales, which holds a third set
+  // Weight rows and rows of activations of a tile of pairs: 4 x 2 sums leave 8 registers for both
+  // halves of the pairs of the activations and of a row.
+  static constexpr int kPairVectors = 4;
+  static constexpr int kPairTokens = kAvx2PairTokens;
 
   static F zero() { return _mm256_setzero_ps(); }
   static F set(float x) { return _mm256_set1_ps(x); }
@@ -90,6 +95,33 @@ struct Avx2 {
     const I high = set32(static_cast<int>(0xFFFF0000U));
     sum = fma(as_float(bit_and(weights, high)), as_float(bit_and(x, high)), sum);
     return fma(as_float(_mm256_slli_epi32(weights, 16)), as_float(_mm256_slli_epi32(x, 16)), sum);
+  }
+  // 32 bytes at `offset` of a row; f16 are rounded.
+  template <bool kFromHalves>
+  static I load_pairs(const std::uint8_t* const* row, std::size_t offset) {
+    const I pairs = _mm256_loadu_si256(reinterpret_cast<const I*>(*row + offset));
+    if constexpr (!kFromHalves) return pairs;
+    return _mm256_set_m128i(to_bf16(_mm256_cvtph_ps(_mm256_extracti128_si256(pairs, 1))),
+                            to_bf16(_mm256_cvtph_ps(_mm256_castsi256_si128(pairs))));
+  }
+  static I broadcast_pairs(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const I*>(p));
+  }
+  // The sums of four rows' lanes, folded until one is left.
+  template <int kTokens>
+  static void store_pair_sums(const F (&sums)[kTokens][4][1], float* out, std::uint32_t stride) {
+    const auto fold = [](F a, F b) {
+      return add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    };
+    for (int t = 0; t < kTokens; ++t) {
+      const F a = fold(sums[t][0][0], sums[t][1][0]);
+      const F b = fold(sums[t][2][0], sums[t][3][0]);
+      const F two = add(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+      const F one = add(_mm256_shuffle_ps(two, two, 0x88), _mm256_shuffle_ps(two, two, 0xDD));
+      // rows 0 and 2 in the lower half, 1 and 3 in the upper
+      _mm_storeu_ps(out + t * stride,
+                    _mm_unpacklo_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1)));
+    }
   }
 
   // Lanes of 8, 16 and 32 bits, for unpacking.
@@ -179,24 +211,12 @@ struct Avx2 {
         _mm256_permutevar8x32_ps(from, _mm256_loadu_si256(reinterpret_cast<const I*>(lane)));
     return _mm256_blendv_ps(into, picked, as_float(inside));
   }
-  // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
-  // f16 become bfloat16 if wanted.
-  template <bool kFromHalves>
-  static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
+  // As many 32-bit columns as lanes, of which `count` are there; the others are zero.
+  static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t count,
                           I* out) {
     I in[8];
     for (int r = 0; r < 8; ++r) {
-      if (words >= 16) {
-        in[r] = _mm256_loadu_si256(reinterpret_cast<const I*>(rows[r] + offset));
-      } else {
-        std::uint16_t part[16] = {};
-        std::memcpy(part, rows[r] + offset, 2 * std::size_t{words});
-        in[r] = _mm256_loadu_si256(reinterpret_cast<const I*>(part));
-      }
-      if constexpr (kFromHalves) {
-        in[r] = _mm256_set_m128i(to_bf16(_mm256_cvtph_ps(_mm256_extracti128_si256(in[r], 1))),
-                                 to_bf16(_mm256_cvtph_ps(_mm256_castsi256_si128(in[r]))));
-      }
+      in[r] = _mm256_maskload_epi32(reinterpret_cast<const int*>(rows[r] + offset), first(count));
     }
     transpose8(in, out);
   }

@@ -28,11 +28,9 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
     case ElementType::f32:
       return multiply_float_rows<FloatWeights::f32>;
     case ElementType::f16:
-      return exact ? multiply_float_rows<FloatWeights::f16_as_f32>
-                   : multiply_float_rows<FloatWeights::f16>;
+      return multiply_float_rows<FloatWeights::f16>;
     case ElementType::bf16:
-      return exact ? multiply_float_rows<FloatWeights::bf16_as_f32>
-                   : multiply_float_rows<FloatWeights::bf16>;
+      return multiply_float_rows<FloatWeights::bf16>;
     case ElementType::q3_k:
       return exact ? nullptr : multiply_by_rows<Q3KRow, 1>;
     case ElementType::q6_k:

@@ -11,6 +11,7 @@
 #include "backend/cpu/kernels/avx512/transpose.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -24,6 +25,10 @@ struct Avx512 {
   static constexpr int kPanels = 2;
   static constexpr int kTokens = 6;
   static constexpr int kTokensHalves = 4;  // of CodeForm::half_scales, which holds a third set
+  // Vectors of weight rows and rows of activations of a tile of pairs: 4 x 6 sums leave 8 registers
+  // for the activations and a vector of weights.
+  static constexpr int kPairVectors = 4;
+  static constexpr int kPairTokens = kAvx512PairTokens;
 
   static F zero() { return _mm512_setzero_ps(); }
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -85,6 +90,49 @@ struct Avx512 {
   static F dot_bf16(F sum, I weights, I x) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights),
                             reinterpret_cast<__m512bh>(x));
+  }
+  // 32 bytes at `offset` of each of two rows; f16 are rounded.
+  template <bool kFromHalves>
+  [[gnu::always_inline]] static I load_pairs(const std::uint8_t* const* rows, std::size_t offset) {
+    const auto row = [&](int r) __attribute__((always_inline)) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset));
+    };
+    if constexpr (kFromHalves) {
+      return reinterpret_cast<I>(
+          _mm512_cvtne2ps_pbh(_mm512_cvtph_ps(row(1)), _mm512_cvtph_ps(row(0))));
+    }
+    return _mm512_inserti64x4(_mm512_castsi256_si512(row(0)), row(1), 1);
+  }
+  // 32 bytes for both.
+  static I broadcast_pairs(const std::byte* p) {
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  // The sums of eight rows' lanes, to each of which four vectors have half; lanes are folded until
+  // one is left.
+  template <int kTokens>
+  [[gnu::always_inline]] static void store_pair_sums(const F (&sums)[kTokens][4][1], float* out,
+                                                     std::uint32_t stride) {
+    // The two sums left of each row: of rows q and 4 + q in quarter q.
+    const auto two = [&](int t) __attribute__((always_inline)) {
+      const auto fold = [](F a, F b) {
+        return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+      };
+      const F a = fold(sums[t][0][0], sums[t][1][0]);
+      const F b = fold(sums[t][2][0], sums[t][3][0]);
+      return add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    };
+    const I order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; t += 2) {
+      const F a = two(t);
+      const F b = t + 1 < kTokens ? two(t + 1) : a;
+      const F both = add(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));
+      const F rows = _mm512_permutexvar_ps(order, both);
+      _mm256_storeu_ps(out + t * stride, _mm512_castps512_ps256(rows));
+      if (t + 1 < kTokens) {
+        _mm256_storeu_ps(out + (t + 1) * stride, _mm512_extractf32x8_ps(rows, 1));
+      }
+    }
   }
 
   // Lanes of 8, 16 and 32 bits, for unpacking.
@@ -160,12 +208,14 @@ struct Avx512 {
     return _mm512_mask_permutexvar_ps(into, static_cast<__mmask16>(((1U << count) - 1) << first),
                                       _mm512_loadu_si512(lane), from);
   }
-  // As many 32-bit columns as lanes, of which `words` 16-bit words are there; the others are zero.
-  // f16 become bfloat16 if wanted.
-  template <bool kFromHalves>
-  static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t words,
+  // As many 32-bit columns as lanes, of which `count` are there; the others are zero.
+  static void load_square(const std::uint8_t* const* rows, std::size_t offset, std::uint32_t count,
                           I* out) {
-    load_columns16<kFromHalves>(rows, offset, words >= 32 ? 0xFFFFFFFFU : (1U << words) - 1, out);
+    const __mmask16 there = first(count);
+    const auto row = [&](int r) __attribute__((always_inline)) {
+      return _mm512_maskz_loadu_epi32(there, rows[r] + offset);
+    };
+    transpose_square(row, out);
   }
   // 32 bits at `offset` of each row.
   template <class Rows>

@@ -85,26 +85,6 @@ template <class Rows>
   transpose_pairs(pair, out);
 }
 
-// 16 f16 at `offset` of each of 16 rows, as eight vectors of pairs of bfloat16.
-template <class Rows>
-[[gnu::always_inline]] inline void load_half_columns8(const Rows& rows, std::size_t offset,
-                                                      __m512i out[8]) {
-  const auto row = [&](int r) __attribute__((always_inline)) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset)));
-  };
-  const auto pair = [&](int r) __attribute__((always_inline)) {
-    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(row(r + 4), row(r)));
-  };
-  transpose_pairs(pair, out);
-}
-
-// 32 f16 rounded to bfloat16.
-inline __m512i halves_to_bf16(__m512i halves) {
-  const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
-  const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
-
 // A square of 32-bit words: lane l of out[c] is word c of the vector row(l).
 template <class Row>
 [[gnu::always_inline]] inline void transpose_square(const Row& row, __m512i out[16]) {
@@ -124,18 +104,6 @@ template <class Row>
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) out[4 * j + c] = column[j];
   }
-}
-
-// 64 bytes at `offset` of each of 16 rows, as sixteen vectors of 32-bit columns; f16 become
-// bfloat16 if wanted. `words` masks the 16-bit words that are read; the others are zero.
-template <bool kFromHalves>
-inline void load_columns16(const std::uint8_t* const* rows, std::size_t offset, __mmask32 words,
-                           __m512i out[16]) {
-  const auto row = [&](int r) __attribute__((always_inline)) {
-    const __m512i read = _mm512_maskz_loadu_epi16(words, rows[r] + offset);
-    return kFromHalves ? halves_to_bf16(read) : read;
-  };
-  transpose_square(row, out);
 }
 
 // Words of 64 bytes at each of two places, the others zero. Results are joined, as words that are

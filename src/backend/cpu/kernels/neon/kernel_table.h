@@ -15,8 +15,6 @@ namespace {
 
 constexpr auto kF32 = f32_kernel<Neon>(unpack_f32);
 constexpr auto kDequantized = f32_kernel<Neon>(unpack_dequantized);
-constexpr auto kBf16 = bf16_kernel<Neon>(unpack_bf16);
-constexpr auto kF16 = bf16_kernel<Neon>(unpack_f16);
 
 template <class A, class Format>
 constexpr auto kQ8 = A::template q8_kernel<Format::kForm>(unpack<Format, typename A::Layout>);
@@ -25,10 +23,6 @@ template <class A>
 const PanelKernel<Neon>& kernel_for(ElementType type, ActivationFormat format) {
   if (format == ActivationFormat::f32) return type == ElementType::f32 ? kF32 : kDequantized;
   switch (type) {
-    case ElementType::f16:
-      return kF16;
-    case ElementType::bf16:
-      return kBf16;
     case ElementType::q4_0:
       return kQ8<A, Q4_0Format>;
     case ElementType::q4_1:

@@ -4,6 +4,7 @@
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/neon/kernel_table.h"
 #include "backend/cpu/kernels/neon/prepare.h"
+#include "backend/cpu/kernels/pair_product.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -27,6 +28,9 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
+  if (product.format == ActivationFormat::bf16) {
+    return multiply_pairs<Neon>(product, row_begin, row_end, Scratch(scratch));
+  }
   multiply_panels<Neon>(product, kernel_for<Dotprod>, row_begin, row_end, Scratch(scratch));
 }
 

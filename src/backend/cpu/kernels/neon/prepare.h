@@ -66,7 +66,7 @@ inline uint16x4_t flush_to_bf16(float32x4_t x) {
 template <int kCount>
 inline const float* padded(const float* x, std::uint32_t begin, std::uint32_t cols,
                            float (&buffer)[kCount]) {
-  if (cols - begin >= kCount) return x + begin;
+  if (begin + kCount <= cols) return x + begin;
   for (std::uint32_t i = 0; i < kCount; ++i) buffer[i] = begin + i < cols ? x[begin + i] : 0.0F;
   return buffer;
 }
@@ -90,7 +90,7 @@ inline void prepare_row(ActivationFormat format, Refinement refinement, const fl
       __builtin_memcpy(out, x, cols * sizeof(float));
       return;
     case ActivationFormat::bf16:
-      for (std::uint32_t i = 0; i < cols; i += 4) {
+      for (std::uint32_t i = 0; i < (cols + 15) / 16 * 16; i += 4) {
         float buffer[4];
         vst1_u16(reinterpret_cast<std::uint16_t*>(out) + i,
                  flush_to_bf16(vld1q_f32(padded(x, i, cols, buffer))));

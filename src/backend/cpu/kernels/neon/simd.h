@@ -5,9 +5,12 @@
 
 #include <arm_neon.h>
 
+#include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/neon/prepare.h"
 #include "backend/cpu/kernels/q8_block.h"
+#include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -21,6 +24,10 @@ struct Neon {
   static constexpr int kPanels = 4;
   static constexpr int kTokens = 4;
   static constexpr int kTokensHalves = 4;
+  // Weight rows and rows of activations of a tile of pairs: 4 x 4 sums leave 16 registers for both
+  // halves of the pairs of the activations and of a row.
+  static constexpr int kPairVectors = 4;
+  static constexpr int kPairTokens = kNeonPairTokens;
 
   static F zero() { return vdupq_n_f32(0.0F); }
   static F set(float x) { return vdupq_n_f32(x); }
@@ -86,6 +93,34 @@ struct Neon {
   // bfloat16 instructions round otherwise.
   static F dot_bf16(F sum, I weights, I x) {
     return fma(first_bf16(weights), first_bf16(x), fma(second_bf16(weights), second_bf16(x), sum));
+  }
+  // 16 bytes at `offset` of a row; f16 are rounded.
+  template <bool kFromHalves>
+  static I load_pairs(const std::uint8_t* const* row, std::size_t offset) {
+    const uint8x16_t pairs = vld1q_u8(*row + offset);
+    if constexpr (!kFromHalves) return vreinterpretq_s32_u8(pairs);
+    const float16x8_t halves = vreinterpretq_f16_u8(pairs);
+    return vreinterpretq_s32_u16(vcombine_u16(to_bf16(vcvt_f32_f16(vget_low_f16(halves))),
+                                              to_bf16(vcvt_high_f32_f16(halves))));
+  }
+  static I broadcast_pairs(const std::byte* p) {
+    return load_integers(reinterpret_cast<const std::uint8_t*>(p));
+  }
+  static void store_record(std::uint8_t* record, int v, I x) {
+    vst1q_u8(record + 16 * v, vreinterpretq_u8_s32(x));
+  }
+  // The sums of four rows' lanes, folded until one is left.
+  template <int kTokens>
+  static void store_pair_sums(const F (&sums)[kTokens][4][2], float* out, std::uint32_t stride) {
+    const auto fold = [](F a, F b) {
+      return add(vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
+                 vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
+    };
+    for (int t = 0; t < kTokens; ++t) {
+      F four[4];
+      for (int r = 0; r < 4; ++r) four[r] = add(sums[t][r][0], sums[t][r][1]);
+      vst1q_f32(out + t * stride, vpaddq_f32(fold(four[0], four[1]), fold(four[2], four[3])));
+    }
   }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Panels of f32 and bfloat16: rows of 32-bit words, transposed.
+// Panels of f32: rows of 32-bit words, transposed.
 
 #include <arm_neon.h>
 
@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels/codes.h"
-#include "backend/cpu/kernels/neon/prepare.h"
 #include "backend/cpu/kernels/neon/simd.h"
 #include "backend/cpu/kernels/panel_kernel.h"
 
@@ -67,37 +66,6 @@ void unpack_dequantized(const PanelSource<Neon>& source, std::uint32_t first, st
     rows[r] = reinterpret_cast<const std::uint8_t*>(row);
   }
   transpose_rows(rows, 0, 4 * std::size_t{steps}, out, stride);
-}
-
-// Columns of steps [first, first + steps) of two; rows of an odd length end within a pair.
-inline std::size_t columns_left(const PanelSource<Neon>& source, std::uint32_t first,
-                                std::uint32_t steps) {
-  return source.cols - 2 * first < 2 * steps ? source.cols - 2 * first : 2 * steps;
-}
-
-void unpack_bf16(const PanelSource<Neon>& source, std::uint32_t first, std::uint32_t steps,
-                 std::uint8_t* out, std::size_t stride, std::byte*) {
-  transpose_rows(source.rows, 4 * std::size_t{first}, 2 * columns_left(source, first, steps), out,
-                 stride);
-}
-
-void unpack_f16(const PanelSource<Neon>& source, std::uint32_t first, std::uint32_t steps,
-                std::uint8_t* out, std::size_t stride, std::byte* temporary) {
-  const std::size_t columns = columns_left(source, first, steps);
-  const std::size_t row_bytes = 4 * (std::size_t{steps} + 4);
-  const std::uint8_t* rows[4];
-  for (int r = 0; r < 4; ++r) {
-    auto* row = reinterpret_cast<std::uint8_t*>(temporary) + row_bytes * r;
-    const std::uint8_t* from = source.rows[r] + 4 * std::size_t{first};
-    for (std::size_t i = 0; i < columns; i += 4) {
-      std::uint16_t halves[4] = {};
-      __builtin_memcpy(halves, from + 2 * i, columns - i < 4 ? 2 * (columns - i) : 8);
-      const uint16x4_t rounded = to_bf16(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(halves))));
-      vst1_u8(row + 2 * i, vreinterpret_u8_u16(rounded));
-    }
-    rows[r] = row;
-  }
-  transpose_rows(rows, 0, 2 * columns, out, stride);
 }
 
 }  // namespace

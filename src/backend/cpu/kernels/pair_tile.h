@@ -1,0 +1,185 @@
+#pragma once
+
+// A tile of bfloat16 products: S::kPairVectors vectors of weight rows times kTokens rows of
+// activations, from the first column to the last. A row has eight lanes of a vector, lane l of
+// which takes pairs l, l + 8, ... of the row, as matmul.h has it, so that nothing is transposed but
+// what the sums end in. Written once over a set of vector operations S, included by the translation
+// unit of each instruction set.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace edgerunner::cpu {
+namespace {
+
+// Sums of an output side by side, and the columns that they take in a step.
+inline constexpr int kPairSums = 8;
+inline constexpr std::uint32_t kStepColumns = 2 * kPairSums;
+inline constexpr std::size_t kStepBytes = sizeof(std::uint16_t) * kStepColumns;
+
+// Weight rows of a vector, or vectors of a row.
+template <class S>
+inline constexpr int kVectorRows = S::kLanes > kPairSums ? S::kLanes / kPairSums : 1;
+template <class S>
+inline constexpr int kRowParts = S::kLanes < kPairSums ? kPairSums / S::kLanes : 1;
+template <class S>
+inline constexpr int kTileRows = S::kPairVectors* kVectorRows<S>;
+
+// Where the weights of a tile are in the file, as bfloat16 or as f16 to be rounded to it.
+template <class S, bool kFromHalves>
+struct FileRows {
+  const std::uint8_t* row[kTileRows<S>];
+  std::uint32_t cols;
+
+  std::uint32_t steps() const { return cols / kStepColumns; }
+  bool has_rest() const { return cols % kStepColumns != 0; }
+  typename S::I load(std::uint32_t step, int vector, int part) const {
+    return S::template load_pairs<kFromHalves>(row + vector * kVectorRows<S>,
+                                               kStepBytes * step + sizeof(typename S::I) * part);
+  }
+  // The columns behind the whole steps, as a step of their own.
+  void copy_rest(std::uint8_t (&out)[kTileRows<S>][kStepBytes], FileRows& rest) const {
+    rest.cols = kStepColumns;
+    for (int r = 0; r < kTileRows<S>; ++r) {
+      __builtin_memset(out[r], 0, kStepBytes);
+      __builtin_memcpy(out[r], row[r] + kStepBytes * steps(),
+                       sizeof(std::uint16_t) * (cols % kStepColumns));
+      rest.row[r] = out[r];
+    }
+  }
+};
+
+// The same weights as they stand in scratch: step after step, vector after vector.
+template <class S>
+struct PanelRows {
+  static constexpr std::size_t kRecord = kTileRows<S> * kStepBytes;
+  std::uint8_t* begin;
+  std::uint32_t cols;
+
+  std::uint32_t steps() const { return (cols + kStepColumns - 1) / kStepColumns; }
+  std::uint8_t* at(std::uint32_t step, int vector, int part) const {
+    return begin + kRecord * step + sizeof(typename S::I) * (vector * kRowParts<S> + part);
+  }
+  typename S::I load(std::uint32_t step, int vector, int part) const {
+    return S::load_integers(at(step, vector, part));
+  }
+
+  template <bool kFromHalves>
+  void fill(const FileRows<S, kFromHalves>& rows) const {
+    const auto copy = [&](const FileRows<S, kFromHalves>& from, std::uint32_t first) {
+      for (std::uint32_t step = 0; step < from.steps(); ++step) {
+        for (int v = 0; v < S::kPairVectors; ++v) {
+          for (int part = 0; part < kRowParts<S>; ++part) {
+            S::store_record(at(first + step, v, part), 0, from.load(step, v, part));
+          }
+        }
+      }
+    };
+    copy(rows, 0);
+    if (rows.has_rest()) {
+      std::uint8_t bytes[kTileRows<S>][kStepBytes];
+      FileRows<S, kFromHalves> rest;
+      rows.copy_rest(bytes, rest);
+      copy(rest, rows.steps());
+    }
+  }
+};
+
+// Memory to be fetched beside a tile's products, so many lines a step.
+struct Fetch {
+  const std::uint8_t* next;
+  const std::uint8_t* end;
+  std::uint32_t lines;
+
+  void step() {
+    if (next >= end) return;
+    for (std::uint32_t line = 0; line < lines; ++line) __builtin_prefetch(next + 64 * line, 0, 2);
+    next += 64 * std::size_t{lines};
+  }
+};
+
+// Rows of activations, padded with zeros to whole steps.
+struct PairActivations {
+  const std::byte* begin;
+  std::size_t stride;
+};
+
+template <class S, int kTokens>
+class PairTile {
+ public:
+  using F = typename S::F;
+  using I = typename S::I;
+
+  explicit PairTile(PairActivations x) : x_(x) {}
+
+  // The sums to [kTokens, stride].
+  template <bool kFromHalves>
+  void run(const FileRows<S, kFromHalves>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kRowParts<S>; ++part) {
+      clear(part);
+      add_steps(rows, 0, part, fetch);
+      if (rows.has_rest()) {
+        std::uint8_t bytes[kTileRows<S>][kStepBytes];
+        FileRows<S, kFromHalves> rest;
+        rows.copy_rest(bytes, rest);
+        add_steps(rest, rows.steps(), part, fetch);
+      }
+    }
+    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+  }
+
+  void run(const PanelRows<S>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kRowParts<S>; ++part) {
+      clear(part);
+      add_steps(rows, 0, part, fetch);
+    }
+    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+  }
+
+ private:
+  void clear(int part) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+      for (int v = 0; v < S::kPairVectors; ++v) sum_[t][v][part] = S::zero();
+    }
+  }
+
+  template <class Rows>
+  void add_steps(const Rows& rows, std::uint32_t first, int part, Fetch& fetch) {
+    const std::byte* x = x_.begin + kStepBytes * first + sizeof(I) * part;
+    F sum[kTokens][S::kPairVectors];
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+      for (int v = 0; v < S::kPairVectors; ++v) sum[t][v] = sum_[t][v][part];
+    }
+    const std::uint32_t steps = rows.steps();
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      fetch.step();
+      I four[kTokens];
+#pragma GCC unroll 8
+      for (int t = 0; t < kTokens; ++t) four[t] = S::broadcast_pairs(x + t * x_.stride);
+      x += kStepBytes;
+#pragma GCC unroll 8
+      for (int v = 0; v < S::kPairVectors; ++v) {
+        const I w = rows.load(step, v, part);
+#pragma GCC unroll 8
+        for (int t = 0; t < kTokens; ++t) sum[t][v] = S::dot_bf16(sum[t][v], w, four[t]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 8
+      for (int v = 0; v < S::kPairVectors; ++v) sum_[t][v][part] = sum[t][v];
+    }
+  }
+
+  PairActivations x_;
+  F sum_[kTokens][S::kPairVectors][kRowParts<S>];
+};
+
+}  // namespace
+}  // namespace edgerunner::cpu

@@ -26,6 +26,85 @@ inline void with_pair_tile(std::uint32_t tokens, PairActivations x, const Run& r
   run(tile);
 }
 
+// Up to S::kPairTokens rows of activations. So few operations are left for a weight that memory is
+// all they wait for, and what the machine's own prefetchers bring is the most there is to have:
+// they follow rows that are read from end to end, more of it the more streams there are. So the
+// rows are taken from kStreams places of a share in turn.
+template <class S, bool kFromHalves>
+class PairStreams {
+ public:
+  PairStreams(const RawProduct& product, const Scratch& scratch)
+      : product_(product), scratch_(scratch) {}
+
+  void run(std::uint32_t row_begin, std::uint32_t row_end) const {
+    const std::uint32_t apart = (row_end - row_begin) / kTile * kTileStreamRows;
+    fetch_begins(row_begin, apart);
+    for (std::uint32_t begin = 0; begin < apart; begin += kStreamRows) {
+      const std::uint32_t count = apart - begin < kStreamRows ? apart - begin : kStreamRows;
+      for (std::uint32_t r = 0; r < count; r += kTileStreamRows) {
+        run_tile(r * kStreams, [&](std::uint32_t i) {
+          return row_begin + i % kStreams * apart + begin + r + i / kStreams;
+        });
+      }
+      sort_sums(count);
+      for (std::uint32_t k = 0; k < kStreams; ++k) {
+        finish<S>(product_, 0, product_.tokens, row_begin + k * apart + begin, count,
+                  PanelSums{scratch_.term_sums + k * kStreamRows, nullptr, kRows}, nullptr);
+      }
+    }
+    if (const std::uint32_t row = row_begin + kStreams * apart; row < row_end) {
+      run_tile(0, [&](std::uint32_t i) { return row + i < row_end ? row + i : row_end - 1; });
+      finish<S>(product_, 0, product_.tokens, row, row_end - row,
+                PanelSums{scratch_.sums, nullptr, kRows}, nullptr);
+    }
+  }
+
+ private:
+  static constexpr auto kTile = static_cast<std::uint32_t>(kTileRows<S>);
+  static constexpr std::uint32_t kStreams = 4;
+  static constexpr std::uint32_t kTileStreamRows = kTile / kStreams;
+  static constexpr std::size_t kBeginBytes = 1024;
+  static constexpr std::uint32_t kStreamRows = 8;  // whose sums stand in scratch at once
+  static constexpr std::uint32_t kRows = kStreams * kStreamRows;
+
+  // Of each stream, as no prefetcher follows it yet.
+  void fetch_begins(std::uint32_t row_begin, std::uint32_t apart) const {
+    for (std::size_t line = 0; line < kBeginBytes; line += 64) {
+      for (std::uint32_t k = 0; k < kStreams; ++k) {
+        const std::uint8_t* row = product_.weights + (row_begin + k * apart) * product_.row_bytes;
+        __builtin_prefetch(row + line, 0, 2);
+      }
+    }
+  }
+
+  template <class RowOf>
+  void run_tile(std::uint32_t at, const RowOf& row_of) const {
+    FileRows<S, kFromHalves> rows;
+    rows.cols = product_.cols;
+    for (std::uint32_t i = 0; i < kTile; ++i) {
+      rows.row[i] = product_.weights + row_of(i) * product_.row_bytes;
+    }
+    with_pair_tile<S>(product_.tokens, {product_.x, product_.x_stride},
+                      [&](auto& tile) { tile.run(rows, scratch_.sums + at, kRows); });
+  }
+
+  // From the order of tiles, a row of each stream in turn, to that of streams.
+  void sort_sums(std::uint32_t count) const {
+    for (std::uint32_t t = 0; t < product_.tokens; ++t) {
+      const float* from = scratch_.sums + t * kRows;
+      float* to = scratch_.term_sums + t * kRows;
+      for (std::uint32_t r = 0; r < count; ++r) {
+        for (std::uint32_t k = 0; k < kStreams; ++k) {
+          to[k * kStreamRows + r] = from[r * kStreams + k];
+        }
+      }
+    }
+  }
+
+  const RawProduct& product_;
+  const Scratch& scratch_;
+};
+
 // The outputs of a group of rows of activations, at most kGroupTokens.
 template <class S>
 class PairProduct {
@@ -80,17 +159,10 @@ class PairProduct {
       }
       return from;
     };
-    // As much as `count` rows take, from `first` on, or of what is read after the share.
-    const auto fetch_rows = [&](std::uint32_t first, std::uint32_t count, std::uint32_t lines) {
-      const std::uint8_t* next =
-          first < row_end ? product.weights + first * product.row_bytes : product.after(row_end);
-      return Fetch{next, next + count * product.row_bytes, lines};
-    };
     const std::size_t bytes = tile_bytes(product.cols);
-    if (tokens_ <= kMostTokens || bytes > Scratch::kPanelBytes) {
+    if (bytes > Scratch::kPanelBytes) {
       return add_tiles(rows, [&](auto& tile, std::uint32_t r, float* sums) {
-        Fetch fetch = fetch_rows(row + r + kTile, kTile, kTileLines);
-        tile.run(tile_rows(r), fetch, sums, kMostRows);
+        tile.run(tile_rows(r), sums, kMostRows);
       });
     }
     *scratch_.laid_out = {};
@@ -98,10 +170,13 @@ class PairProduct {
       return PanelRows<S>{scratch_.panel + r / kTile * bytes, product.cols};
     };
     for (std::uint32_t r = 0; r < rows; r += kTile) panel_rows(r).fill(tile_rows(r));
-    // Memory is read evenly over the tiles, as far as a line a step goes.
+    // The next panel, read evenly over the tiles as far as a line a step goes.
     const std::uint32_t passes = passes_over_rows();
-    Fetch fetch =
-        fetch_rows(row + rows, rows, passes < kTileLines ? (kTileLines + passes - 1) / passes : 1);
+    const std::uint8_t* next = row + rows < row_end
+                                   ? product.weights + (row + rows) * product.row_bytes
+                                   : product.after(row_end);
+    Fetch fetch{next, next + rows * product.row_bytes,
+                passes < kTileLines ? (kTileLines + passes - 1) / passes : 1};
     add_tiles(rows, [&](auto& tile, std::uint32_t r, float* sums) {
       tile.run(panel_rows(r), fetch, sums, kMostRows);
     });
@@ -134,6 +209,12 @@ class PairProduct {
 template <class S>
 void multiply_pairs(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
                     const Scratch& scratch) {
+  if (product.tokens <= S::kPairTokens && product.gate == nullptr) {
+    if (product.type == ElementType::f16) {
+      return PairStreams<S, true>(product, scratch).run(row_begin, row_end);
+    }
+    return PairStreams<S, false>(product, scratch).run(row_begin, row_end);
+  }
   for (std::uint32_t first = 0; first < product.tokens; first += kGroupTokens) {
     PairProduct<S>(product, first, scratch).run(product, row_begin, row_end);
   }

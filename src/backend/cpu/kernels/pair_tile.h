@@ -37,6 +37,14 @@ struct FileRows {
     return S::template load_pairs<kFromHalves>(row + vector * kVectorRows<S>,
                                                kStepBytes * step + sizeof(typename S::I) * part);
   }
+  // What a vector's rows hold farther on, once for every line of it.
+  void fetch_ahead(std::uint32_t step, int vector) const {
+    constexpr std::size_t kAhead = 2048;
+    if (step % (64 / kStepBytes) != 0) return;
+    for (int r = 0; r < kVectorRows<S>; ++r) {
+      __builtin_prefetch(row[vector * kVectorRows<S> + r] + kStepBytes * step + kAhead, 0, 2);
+    }
+  }
   // The columns behind the whole steps, as a step of their own.
   void copy_rest(std::uint8_t (&out)[kTileRows<S>][kStepBytes], FileRows& rest) const {
     rest.cols = kStepColumns;
@@ -85,7 +93,7 @@ struct PanelRows {
   }
 };
 
-// Memory to be fetched beside a tile's products, so many lines a step.
+// Memory to be fetched beside a tile's products, so many lines a step; where it is empty, nothing.
 struct Fetch {
   const std::uint8_t* next;
   const std::uint8_t* end;
@@ -112,33 +120,43 @@ class PairTile {
 
   explicit PairTile(PairActivations x) : x_(x) {}
 
-  // The sums to [kTokens, stride].
+  // The sums to [kTokens, stride]. Rows in the file are read one vector after the other, each from
+  // end to end.
   template <bool kFromHalves>
-  void run(const FileRows<S, kFromHalves>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
+  void run(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride) {
+    const auto nothing = [](std::uint32_t) {};
 #pragma GCC unroll 2
     for (int part = 0; part < kRowParts<S>; ++part) {
       clear(part);
-      add_steps(rows, 0, part, fetch);
+#pragma GCC unroll 8
+      for (int v = 0; v < S::kPairVectors; ++v) {
+        add_steps<1>(rows, 0, v, part, [&](std::uint32_t step) {
+          if (kTokens >= kFetchedTokens && part == 0) rows.fetch_ahead(step, v);
+        });
+      }
       if (rows.has_rest()) {
         std::uint8_t bytes[kTileRows<S>][kStepBytes];
         FileRows<S, kFromHalves> rest;
         rows.copy_rest(bytes, rest);
-        add_steps(rest, rows.steps(), part, fetch);
+        add_steps<S::kPairVectors>(rest, rows.steps(), 0, part, nothing);
       }
     }
     S::template store_pair_sums<kTokens>(sum_, sums, stride);
   }
-
   void run(const PanelRows<S>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
 #pragma GCC unroll 2
     for (int part = 0; part < kRowParts<S>; ++part) {
       clear(part);
-      add_steps(rows, 0, part, fetch);
+      add_steps<S::kPairVectors>(rows, 0, 0, part, [&](std::uint32_t) { fetch.step(); });
     }
     S::template store_pair_sums<kTokens>(sum_, sums, stride);
   }
 
  private:
+  // From so many rows of activations on, a core holds too few operations at once to have asked for
+  // as much memory as it could wait for.
+  static constexpr int kFetchedTokens = 3;
+
   void clear(int part) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
@@ -147,25 +165,28 @@ class PairTile {
     }
   }
 
-  template <class Rows>
-  void add_steps(const Rows& rows, std::uint32_t first, int part, Fetch& fetch) {
-    const std::byte* x = x_.begin + kStepBytes * first + sizeof(I) * part;
-    F sum[kTokens][S::kPairVectors];
+  // All steps of kVectors vectors, of which `first_step` is the first; fetch(step) comes before
+  // each.
+  template <int kVectors, class Rows, class FetchStep>
+  void add_steps(const Rows& rows, std::uint32_t first_step, int first_vector, int part,
+                 const FetchStep& fetch) {
+    const std::byte* x = x_.begin + kStepBytes * first_step + sizeof(I) * part;
+    F sum[kTokens][kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kPairVectors; ++v) sum[t][v] = sum_[t][v][part];
+      for (int v = 0; v < kVectors; ++v) sum[t][v] = sum_[t][first_vector + v][part];
     }
     const std::uint32_t steps = rows.steps();
     for (std::uint32_t step = 0; step < steps; ++step) {
-      fetch.step();
+      fetch(step);
       I four[kTokens];
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) four[t] = S::broadcast_pairs(x + t * x_.stride);
       x += kStepBytes;
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kPairVectors; ++v) {
-        const I w = rows.load(step, v, part);
+      for (int v = 0; v < kVectors; ++v) {
+        const I w = rows.load(step, first_vector + v, part);
 #pragma GCC unroll 8
         for (int t = 0; t < kTokens; ++t) sum[t][v] = S::dot_bf16(sum[t][v], w, four[t]);
       }
@@ -173,7 +194,7 @@ class PairTile {
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kPairVectors; ++v) sum_[t][v][part] = sum[t][v];
+      for (int v = 0; v < kVectors; ++v) sum_[t][first_vector + v][part] = sum[t][v];
     }
   }
 

@@ -161,29 +161,62 @@ TEST_P(EveryIsa, PreparesTheSameBytes) {
 
 TEST_P(EveryIsa, AppliesBiasAndEpilogueAlike) {
   constexpr std::uint32_t kRows = 39;
-  constexpr std::uint32_t kTokens = 7;
+  constexpr std::uint32_t kMost = 7;
   constexpr std::uint32_t kCols = 64;
-  const test::RandomWeights weights(ElementType::q8_0, kRows, kCols, 1);
-  const Matrix matrix = weights.matrix(kRows);
-  const auto x = test::random_activations(Kind::normal, kTokens, kCols, 2);
+  const auto x = test::random_activations(Kind::normal, kMost, kCols, 2);
   const auto bias = test::random_activations(Kind::normal, 1, kRows, 3);
-  auto before = test::random_activations(Kind::normal, kTokens, kRows, 4);
+  auto before = test::random_activations(Kind::normal, kMost, kRows, 4);
   for (std::size_t i = 0; i < before.size(); ++i) before[i] *= static_cast<float>(i % 40);
-  for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
-    for (const auto epilogue : {Epilogue::store, Epilogue::add, Epilogue::silu_multiply}) {
-      std::vector<float> results[2] = {before, before};
+  for (const ElementType type : {ElementType::q8_0, ElementType::f16}) {
+    const test::RandomWeights weights(type, kRows, kCols, 1);
+    const Matrix matrix = weights.matrix(kRows);
+    const ActivationFormat format = activation_format(type, Precision::fast);
+    for (const std::uint32_t tokens : {2U, kMost}) {
+      for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
+        for (const auto epilogue : {Epilogue::store, Epilogue::add, Epilogue::silu_multiply}) {
+          std::vector<float> results[2] = {before, before};
+          const Isa isas[2] = {Isa::scalar, GetParam()};
+          for (int i = 0; i < 2; ++i) {
+            const test::Prepared prepared(kernels(isas[i]), format, x, kCols);
+            test::run(kernels(isas[i]), {.weights = &matrix,
+                                         .bias = b,
+                                         .x = prepared.rows(0, tokens),
+                                         .out = results[i].data(),
+                                         .out_stride = kRows,
+                                         .epilogue = epilogue});
+          }
+          ASSERT_EQ(
+              std::memcmp(results[0].data(), results[1].data(), before.size() * sizeof(float)), 0)
+              << tokens << " tokens, epilogue " << static_cast<int>(epilogue);
+        }
+      }
+    }
+  }
+}
+
+// Rows too long for a panel of them to stand in scratch.
+TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
+  constexpr std::uint32_t kRows = 9;
+  constexpr std::uint32_t kCols = 31'337;
+  constexpr std::uint32_t kTokens = 9;
+  const auto x = test::random_activations(Kind::normal, kTokens, kCols, 2);
+  for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
+    const test::RandomWeights weights(type, kRows, kCols, 1);
+    const Matrix matrix = weights.matrix(kRows);
+    for (const std::uint32_t tokens : {1U, kTokens}) {
+      std::vector<float> results[2];
       const Isa isas[2] = {Isa::scalar, GetParam()};
       for (int i = 0; i < 2; ++i) {
-        const test::Prepared prepared(kernels(isas[i]), ActivationFormat::q8, x, kCols);
+        results[i].resize(std::size_t{tokens} * kRows);
+        const test::Prepared prepared(kernels(isas[i]), ActivationFormat::bf16, x, kCols);
         test::run(kernels(isas[i]), {.weights = &matrix,
-                                     .bias = b,
-                                     .x = prepared.rows(0, kTokens),
+                                     .x = prepared.rows(0, tokens),
                                      .out = results[i].data(),
-                                     .out_stride = kRows,
-                                     .epilogue = epilogue});
+                                     .out_stride = kRows});
       }
-      ASSERT_EQ(std::memcmp(results[0].data(), results[1].data(), before.size() * sizeof(float)), 0)
-          << "epilogue " << static_cast<int>(epilogue);
+      ASSERT_EQ(
+          std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
+          << tokens << " tokens";
     }
   }
 }
@@ -193,34 +226,39 @@ TEST_P(EveryIsa, MultipliesByAGateAsByWhatItStores) {
   constexpr std::uint32_t kRows = 39;
   constexpr std::uint32_t kCols = 96;
   constexpr std::uint32_t kTokens = 515;
-  const test::RandomWeights gate_weights(ElementType::q8_0, kRows, kCols, 1);
-  const test::RandomWeights weights(ElementType::q4_0, kRows, kCols, 2);
-  const Matrix gate_matrix = gate_weights.matrix(kRows);
-  const Matrix matrix = weights.matrix(kRows);
   const auto x = test::random_activations(Kind::normal, kTokens, kCols, 3);
   const auto bias = test::random_activations(Kind::normal, 1, kRows, 4);
   const Kernels& isa = kernels(GetParam());
-  const test::Prepared prepared(isa, ActivationFormat::q8, x, kCols, Refinement::most);
-  for (const std::uint32_t tokens : {1U, 2U, 3U, 70U, kTokens}) {
-    for (const auto epilogue : {Epilogue::silu_multiply, Epilogue::gelu_multiply}) {
-      std::vector<float> apart(std::size_t{tokens} * kRows);
-      std::vector<float> together(apart.size());
-      Product gate{.weights = &gate_matrix,
-                   .bias = bias.data(),
-                   .x = prepared.rows(0, tokens),
-                   .out = apart.data(),
-                   .out_stride = kRows};
-      Product product = gate;
-      product.weights = &matrix;
-      product.bias = nullptr;
-      product.epilogue = epilogue;
-      test::run(isa, gate);
-      test::run(isa, product);
-      gate.out = product.out = together.data();
-      product.gate = &gate;
-      test::run(isa, product);
-      ASSERT_EQ(std::memcmp(apart.data(), together.data(), apart.size() * sizeof(float)), 0)
-          << tokens << " tokens, epilogue " << static_cast<int>(epilogue);
+  const ElementType types[][2] = {{ElementType::q8_0, ElementType::q4_0},
+                                  {ElementType::f16, ElementType::bf16}};
+  for (const auto& [gate_type, type] : types) {
+    const test::RandomWeights gate_weights(gate_type, kRows, kCols, 1);
+    const test::RandomWeights weights(type, kRows, kCols, 2);
+    const Matrix gate_matrix = gate_weights.matrix(kRows);
+    const Matrix matrix = weights.matrix(kRows);
+    const test::Prepared prepared(isa, activation_format(type, Precision::fast), x, kCols,
+                                  Refinement::most);
+    for (const std::uint32_t tokens : {1U, 2U, 3U, 70U, kTokens}) {
+      for (const auto epilogue : {Epilogue::silu_multiply, Epilogue::gelu_multiply}) {
+        std::vector<float> apart(std::size_t{tokens} * kRows);
+        std::vector<float> together(apart.size());
+        Product gate{.weights = &gate_matrix,
+                     .bias = bias.data(),
+                     .x = prepared.rows(0, tokens),
+                     .out = apart.data(),
+                     .out_stride = kRows};
+        Product product = gate;
+        product.weights = &matrix;
+        product.bias = nullptr;
+        product.epilogue = epilogue;
+        test::run(isa, gate);
+        test::run(isa, product);
+        gate.out = product.out = together.data();
+        product.gate = &gate;
+        test::run(isa, product);
+        ASSERT_EQ(std::memcmp(apart.data(), together.data(), apart.size() * sizeof(float)), 0)
+            << tokens << " tokens, epilogue " << static_cast<int>(epilogue);
+      }
     }
   }
 }

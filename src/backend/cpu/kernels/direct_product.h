@@ -46,8 +46,7 @@ class DirectProduct {
 
   // Whether scratch can hold the activations.
   bool fits() const {
-    return steps_ >= Format::kSteps &&
-           std::size_t{steps_} * product_.tokens * sizeof(Q8Block) <= Scratch::kPanelBytes;
+    return std::size_t{steps_} * product_.tokens * sizeof(Q8Block) <= Scratch::kPanelBytes;
   }
 
   // Whole panels of rows.
@@ -151,7 +150,7 @@ class DirectProduct {
       for (int k = begin; k < end; ++k) {
 #pragma GCC unroll 8
         for (int t = 0; t < kTokens; ++t) {
-          dots[t] = S::template dot<true>(dots[t], codes[k], S::broadcast(x[t].q + 4 * k));
+          dots[t] = S::dot_broadcast(dots[t], codes[k], x[t].q + 4 * k);
         }
       }
     };
@@ -205,8 +204,7 @@ class DirectProduct {
   template <int kTokens>
   void multiply_rows(const std::uint8_t* weights, const std::uint8_t* ahead,
                      std::uint32_t group) const {
-    constexpr std::uint32_t kSteps = Format::kSteps;
-    constexpr std::size_t kStepBytes = Format::kBytes / kSteps;
+    constexpr std::size_t kStepBytes = Format::kBytes / Format::kSteps;
     const std::uint32_t token = first_token(group);
     float* term_sums = term_sums_ + std::size_t{token} * S::kLanes;
     F sums[kTokens];
@@ -232,15 +230,7 @@ class DirectProduct {
       }
       ++terms;
     };
-    EvenRows rows(weights, product_.row_bytes);
-    for (std::uint32_t first = 0; first < steps_; first += kSteps) {
-      // The last blocks overlap those before them where they are fewer.
-      const std::uint32_t left = steps_ - first;
-      const std::uint32_t skipped = left < kSteps ? kSteps - left : 0;
-      rows.advance(-static_cast<std::ptrdiff_t>(skipped * kStepBytes));
-      Format::read(rows, skipped, use);
-      rows.advance(Format::kBytes);
-    }
+    Format::read(EvenRows(weights, product_.row_bytes), steps_, use);
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) S::store(sums_ + (token + t) * S::kLanes, sums[t]);
   }

@@ -42,25 +42,33 @@ struct EvenRows {
   }
 };
 
-// What blocks of 32 weights have beside their codes, taken from a block of all rows and later made
-// scales. In between it stands in memory, put there through general registers, which have nothing
-// else to do: a vector's loads and shuffles would be as many as those of the codes.
-template <class S, BlockScale kScale>
-struct StagedScales {
-  using Word = std::conditional_t<
-      kScale == BlockScale::half, std::uint16_t,
-      std::conditional_t<kScale == BlockScale::half_and_minimum, std::uint32_t, std::uint8_t>>;
+// What a block of 32 weights has beside its codes, taken from all rows and later made vectors. In
+// between it stands in memory, put there through general registers, which have nothing else to do:
+// a vector's loads and shuffles would be as many as those of the codes.
+template <class S, class Codes>
+struct BesideCodes {
+  using Word = std::conditional_t<Codes::kScale == BlockScale::half, std::uint16_t,
+                                  std::conditional_t<Codes::kScale == BlockScale::half_and_minimum,
+                                                     std::uint32_t, std::uint8_t>>;
   alignas(64) Word words[S::kLanes];
+  alignas(64) std::uint32_t fifth[Codes::kFifthBitsAt == 0 ? 1 : S::kLanes];
 
   template <class Rows>
   [[gnu::always_inline]] void take(const Rows& rows, std::size_t block) {
     S::copy_words(rows, block, words);
+    if constexpr (Codes::kFifthBitsAt != 0) {
+      S::copy_words(rows, block + Codes::kFifthBitsAt, fifth);
+    }
+  }
+  [[gnu::always_inline]] typename S::I fifth_bits() const {
+    if constexpr (Codes::kFifthBitsAt == 0) return S::zero_integers();
+    return S::load_integers(reinterpret_cast<const std::uint8_t*>(fifth));
   }
   [[gnu::always_inline]] BlockScales<S> scales() const {
     BlockScales<S> result;
-    if constexpr (kScale == BlockScale::half) {
+    if constexpr (Codes::kScale == BlockScale::half) {
       result.first = S::widen_halves(words);
-    } else if constexpr (kScale == BlockScale::half_and_minimum) {
+    } else if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
       const typename S::I both = S::load_integers(reinterpret_cast<const std::uint8_t*>(words));
       result.first = S::low_half(both);
       result.second = S::low_half(S::shr32(both, 16));
@@ -71,35 +79,71 @@ struct StagedScales {
   }
 };
 
-// A format whose blocks hold 32 weights and a scale.
-template <class Vectors, CodeForm kFormOf, template <class> class Codes>
+// The codes of a block of 32 weights, read in eight parts.
+template <class S, class Codes>
+struct CodesInParts {
+  using I = typename S::I;
+  std::conditional_t<Codes::kNibbles, typename S::Columns4InParts, typename S::Columns8InParts>
+      columns;
+  I codes[8];
+
+  template <class Rows>
+  [[gnu::always_inline]] void read(int part, const Rows& rows, I fifth_bits) {
+    columns.read(part, rows, Codes::kCodesAt);
+    const int c = part - 4;
+    if (c < 0) return;
+    if constexpr (Codes::kNibbles) {
+      const I low = S::set8(0x0F);
+      codes[c] = S::bit_and(columns.out[c], low);
+      codes[4 + c] = S::bit_and(S::shr16(columns.out[c], 4), low);
+    } else {
+      codes[c] = columns.low(c);
+      codes[4 + c] = columns.high(c);
+    }
+    codes[c] = Codes::code(codes[c], fifth_bits, c);
+    codes[4 + c] = Codes::code(codes[4 + c], fifth_bits, 4 + c);
+  }
+};
+
+// A format whose blocks hold 32 weights and a scale. While one is multiplied the next is read.
+template <class Vectors, CodeForm kFormOf, template <class> class CodesOf>
 struct DirectBlocks32 {
   using S = Vectors;
+  using Codes = CodesOf<S>;
   static constexpr CodeForm kForm = kFormOf;
-  static constexpr int kOffset = Codes<S>::kOffset;
+  static constexpr int kOffset = Codes::kOffset;
   static constexpr std::uint32_t kSteps = 1;
-  static constexpr std::size_t kBytes = Codes<S>::kBytes;
+  static constexpr std::size_t kBytes = Codes::kBytes;
 
   template <class Use>
   [[gnu::always_inline]] static void read(EvenRows rows, std::uint32_t steps, const Use& use) {
-    StagedScales<S, Codes<S>::kScale> staged[kStaged];
+    BesideCodes<S, Codes> beside[kKept];
 #pragma GCC unroll 1
-    for (std::uint32_t i = 0; i < kAhead && i < steps; ++i) staged[i].take(rows, i * kBytes);
+    for (std::uint32_t i = 0; i < kAhead && i < steps; ++i) beside[i].take(rows, i * kBytes);
+    CodesInParts<S, Codes> next;
+#pragma GCC unroll 8
+    for (int part = 0; part < 8; ++part) next.read(part, rows, beside[0].fifth_bits());
 #pragma GCC unroll 1
     for (std::uint32_t i = 0; i < steps; ++i) {
-      if (i + kAhead < steps) staged[(i + kAhead) % kStaged].take(rows, kAhead * kBytes);
+      if (i + kAhead < steps) beside[(i + kAhead) % kKept].take(rows, kAhead * kBytes);
       typename S::I codes[8];
-      Codes<S>::read(rows, 0, codes);
-      use(codes, staged[i % kStaged].scales());
-      rows.advance(kBytes);
+#pragma GCC unroll 8
+      for (int k = 0; k < 8; ++k) codes[k] = next.codes[k];
+      const std::uint32_t following = i + 1 < steps ? i + 1 : i;
+      rows.advance(static_cast<std::ptrdiff_t>((following - i) * kBytes));
+      const typename S::I fifth_bits = beside[following % kKept].fifth_bits();
+      use(
+          codes, beside[i % kKept].scales(), [&](int part) __attribute__((always_inline)) {
+            next.read(part, rows, fifth_bits);
+          });
     }
   }
 
  private:
-  // Scales are taken so many blocks early that they have left the queue of stores when they are
-  // wanted, for a load can't take them from there together.
-  static constexpr std::uint32_t kAhead = 2;
-  static constexpr std::uint32_t kStaged = 4;
+  // Taken so many blocks early, words have left the queue of stores when they are wanted, for a
+  // load can't take them from there together.
+  static constexpr std::uint32_t kAhead = 3;
+  static constexpr std::uint32_t kKept = 4;
 };
 
 // A format whose blocks hold 256.
@@ -114,7 +158,10 @@ struct DirectK {
   template <class Use>
   [[gnu::always_inline]] static void read(EvenRows rows, std::uint32_t steps, const Use& use) {
     for (std::uint32_t first = 0; first < steps; first += kSteps) {
-      Block<S>::read(rows, 0, use);
+      Block<S>::read(
+          rows, 0,
+          [&](const typename S::I* codes, const BlockScales<S>& scales)
+              __attribute__((always_inline)) { use(codes, scales, [](int) {}); });
       rows.advance(kBytes);
     }
   }

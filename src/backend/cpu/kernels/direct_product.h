@@ -132,10 +132,12 @@ class DirectProduct {
     }
   }
 
-  // Goes on with the sums of kTokens rows of activations by a block of all lanes' rows.
-  template <int kTokens>
+  // Goes on with the sums of kTokens rows of activations by a block of all lanes' rows. `meanwhile`
+  // is called eight times, between the products.
+  template <int kTokens, class Meanwhile>
   [[gnu::always_inline]] static void add_block(const I* codes, const BlockScales<S>& scales,
-                                               const Q8Block* x, F* sums) {
+                                               const Q8Block* x, F* sums,
+                                               const Meanwhile& meanwhile) {
     constexpr CodeForm kForm = Format::kForm;
     I dots[kTokens];
     F values[kTokens];
@@ -150,8 +152,13 @@ class DirectProduct {
       for (int k = begin; k < end; ++k) {
 #pragma GCC unroll 8
         for (int t = 0; t < kTokens; ++t) {
-          dots[t] = S::dot_broadcast(dots[t], codes[k], x[t].q + 4 * k);
+          if constexpr (kTokens == 1) {
+            dots[t] = S::template dot<true>(dots[t], codes[k], S::broadcast(x[t].q + 4 * k));
+          } else {
+            dots[t] = S::dot_broadcast(dots[t], codes[k], x[t].q + 4 * k);
+          }
         }
+        meanwhile(k);
       }
     };
     start(0);
@@ -215,20 +222,20 @@ class DirectProduct {
     }
     const Q8Block* x = blocks_ + std::size_t{token} * steps_;
     const Terms* terms = terms_of_ + std::size_t{group} * steps_;
-    const auto use = [&](const I* codes, const BlockScales<S>& scales)
+    const auto use = [&](const I* codes, const BlockScales<S>& scales, const auto& meanwhile)
         __attribute__((always_inline)) {
       if (group == 0) fetch(ahead);
       ahead += kStepBytes * S::kLanes;
-      add_block<kTokens>(codes, scales, x, sums);
-      x += kTokens;
       const Q8Block* term = terms_ + terms->first;
       for (std::uint32_t bits = terms->tokens; bits != 0; bits &= bits - 1) {
         float* sum = term_sums + __builtin_ctz(bits) * S::kLanes;
         F one[1] = {S::load(sum)};
-        add_block<1>(codes, scales, term++, one);
+        add_block<1>(codes, scales, term++, one, [](int) {});
         S::store(sum, one[0]);
       }
       ++terms;
+      add_block<kTokens>(codes, scales, x, sums, meanwhile);
+      x += kTokens;
     };
     Format::read(EvenRows(weights, product_.row_bytes), steps_, use);
 #pragma GCC unroll 8

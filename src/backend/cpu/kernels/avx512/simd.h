@@ -67,8 +67,8 @@ struct Avx512 {
   static I dot(I sum, Codes codes, I x) {
     return _mm512_dpbusd_epi32(sum, codes, x);
   }
-  // The same with four activations where they are. As an instruction, for compilers load them by one
-  // of their own, and with so many results under way the next block's begin later.
+  // The same with four activations where they are. As an instruction, for compilers load them by
+  // one of their own, and with so many results under way the next block's begin later.
   static I dot_broadcast(I sum, Codes codes, const void* four_bytes) {
     asm("vpdpbusd %2%{1to16%}, %1, %0"
         : "+v"(sum)
@@ -128,10 +128,12 @@ struct Avx512 {
                                                        0, 0x04040404, 0x08080808, 0x0C0C0C0C)),
                                                    _mm512_set1_epi32(0x01010101 * n)));
   }
-  // 16 in each byte that has one of the bits of `bits` (four bytes), else 0.
-  static I sixteen_where(I a, int bits) {
-    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, _mm512_set1_epi32(bits)),
-                                 _mm512_set1_epi8(16));
+  // 16 in byte b of each lane that has bit 4 * half + b in that byte, else 0. By a table, as masks
+  // would take the ports of products.
+  static I sixteen_where(I a, int half) {
+    const std::int8_t values[16] = {0, 16, 16, 0, 16, 0, 0, 0, 16};
+    if (half != 0) a = shr16(a, 4);
+    return lookup(table(values), bit_and(a, set32(0x08040201)));
   }
   // The f16 in the low half of each lane.
   static F low_half(I a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
@@ -153,6 +155,8 @@ struct Avx512 {
   [[gnu::always_inline]] static void load_columns8(const Rows& rows, std::size_t offset, I* out) {
     edgerunner::cpu::load_columns8(rows, offset, out);
   }
+  using Columns4InParts = edgerunner::cpu::Columns4InParts;
+  using Columns8InParts = edgerunner::cpu::Columns8InParts;
   // A square of floats: lane l of out[i] is rows[l][i].
   [[gnu::always_inline]] static void transpose(const float* rows, F out[16]) {
     I columns[16];

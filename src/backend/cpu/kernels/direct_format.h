@@ -3,7 +3,9 @@
 // How the formats of quantised weights are read for the products of direct_product.h. Each has
 //   S, kForm; kOffset: what the codes are above the integers of the weights;
 //   kSteps, kBytes: the 32-blocks of which its rows are multiples, and their size;
-//   read(rows, steps, use): calls use(codes, scales) for the 32-blocks of the rows, in their order.
+//   read(rows, steps, use): calls use(code, scales, meanwhile) for the 32-blocks of the rows, in
+//   their order. code(k) is vector k of the codes; meanwhile(k) is work to be done after the
+//   products with it, on other ports.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +13,7 @@
 
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/unpack_blocks32.h"
+#include "backend/cpu/kernels/unpack_k.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -132,10 +135,11 @@ struct DirectBlocks32 {
       const std::uint32_t following = i + 1 < steps ? i + 1 : i;
       rows.advance(static_cast<std::ptrdiff_t>((following - i) * kBytes));
       const typename S::I fifth_bits = beside[following % kKept].fifth_bits();
-      use(
-          codes, beside[i % kKept].scales(), [&](int part) __attribute__((always_inline)) {
-            next.read(part, rows, fifth_bits);
-          });
+      const auto code = [&](int k) __attribute__((always_inline)) { return codes[k]; };
+      const auto meanwhile = [&](int k) __attribute__((always_inline)) {
+        next.read(k, rows, fifth_bits);
+      };
+      use(code, beside[i % kKept].scales(), meanwhile);
     }
   }
 
@@ -157,14 +161,66 @@ struct DirectK {
 
   template <class Use>
   [[gnu::always_inline]] static void read(EvenRows rows, std::uint32_t steps, const Use& use) {
+    const auto use_codes = [&](const typename S::I* codes, const BlockScales<S>& scales)
+        __attribute__((always_inline)) {
+      const auto code = [&](int k) __attribute__((always_inline)) { return codes[k]; };
+      use(code, scales, [](int) {});
+    };
     for (std::uint32_t first = 0; first < steps; first += kSteps) {
-      Block<S>::read(
-          rows, 0,
-          [&](const typename S::I* codes, const BlockScales<S>& scales)
-              __attribute__((always_inline)) { use(codes, scales, [](int) {}); });
+      Block<S>::read(rows, 0, use_codes);
       rows.advance(kBytes);
     }
   }
+};
+
+// Q4_K: 64 weights at a time, whose codes are the halves of the same bytes. They are taken apart
+// just before they are multiplied, and the next ones read while the second half is.
+template <class Vectors>
+struct DirectQ4K {
+  using S = Vectors;
+  using I = typename S::I;
+  static constexpr CodeForm kForm = CodeForm::minimum;
+  static constexpr int kOffset = 0;
+  static constexpr std::uint32_t kSteps = 8;
+  static constexpr std::size_t kBytes = Q4KBlock<S>::kBytes;
+
+  template <class Use>
+  [[gnu::always_inline]] static void read(EvenRows rows, std::uint32_t steps, const Use& use) {
+    ScalesAndMinima<S> scales(rows, 0);
+    rows.advance(kHead);
+    I bytes[8];
+    S::load_columns8(rows, 0, bytes);
+    const auto low = [&](int k) __attribute__((always_inline)) {
+      return S::bit_and(bytes[k], S::set8(0x0F));
+    };
+    const auto high = [&](int k) __attribute__((always_inline)) {
+      return S::bit_and(S::shr16(bytes[k], 4), S::set8(0x0F));
+    };
+#pragma GCC unroll 1
+    for (std::uint32_t i = 0; i < steps; i += 2) {
+      const int j = static_cast<int>(i % kSteps);
+      use(low, scales.of(j), [](int) {});
+      const bool last = i + 2 >= steps;
+      const bool ends_block = (i + 2) % kSteps == 0;
+      rows.advance(last ? 0 : ends_block ? 32 + kHead : 32);
+      typename S::Columns8InParts next;
+      const auto meanwhile = [&](int k) __attribute__((always_inline)) {
+        next.read(k, rows, 0);
+        if (k < 4) return;
+        bytes[k - 4] = next.low(k - 4);
+        bytes[k] = next.high(k - 4);
+      };
+      use(high, scales.of(j + 1), meanwhile);
+      if (ends_block && !last) {
+        EvenRows heads = rows;
+        heads.advance(-kHead);
+        scales = ScalesAndMinima<S>(heads, 0);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kHead = 16;
 };
 
 }  // namespace

@@ -103,8 +103,14 @@ struct CodesInParts {
       codes[c] = columns.low(c);
       codes[4 + c] = columns.high(c);
     }
-    codes[c] = Codes::code(codes[c], fifth_bits, c);
-    codes[4 + c] = Codes::code(codes[4 + c], fifth_bits, 4 + c);
+    codes[c] = complete(codes[c], fifth_bits, c);
+    codes[4 + c] = complete(codes[4 + c], fifth_bits, 4 + c);
+  }
+
+ private:
+  [[gnu::always_inline]] static I complete(I read, I fifth_bits, int k) {
+    if constexpr (Codes::kFifthBitsAt == 0) return Codes::code(read);
+    return S::bit_or(read, S::sixteen_by_table(S::repeat_byte(fifth_bits, k / 2), k % 2));
   }
 };
 

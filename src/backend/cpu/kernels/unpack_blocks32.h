@@ -61,23 +61,19 @@ template <class S, CodeForm kForm, int kOffset>
 enum class BlockScale : std::uint8_t { half, half_and_minimum, exponent };
 
 // A block has its codes as bytes or as nibbles at kCodesAt and, where kFifthBitsAt isn't 0, the
-// fifth bits of its weights there. code() makes of vector k of those (weights 4 * k to 4 * k + 3)
-// what products take, given the fifth bits of a row in its lane.
+// fifth bits of its weights there. code() makes of bytes or nibbles what products take.
 template <class S, int kAt, int kFifthAt = 0>
 struct NibbleCodes {
   using I = typename S::I;
   static constexpr bool kNibbles = true;
   static constexpr int kCodesAt = kAt;
   static constexpr int kFifthBitsAt = kFifthAt;
-  [[gnu::always_inline]] static I code(I read, I fifth_bits, int k) {
-    if constexpr (kFifthAt == 0) return read;
-    return S::bit_or(read, S::sixteen_where(S::repeat_byte(fifth_bits, k / 2), k % 2));
-  }
+  [[gnu::always_inline]] static I code(I read) { return read; }
 };
 template <class S, const std::int8_t (&kValues)[16], int kAt>
 struct TableCodes : NibbleCodes<S, kAt> {
   using I = typename S::I;
-  [[gnu::always_inline]] static I code(I read, I, int) {
+  [[gnu::always_inline]] static I code(I read) {
     return S::lookup(S::add8(S::table(kValues), S::set8(kCodeOffset)), read);
   }
 };
@@ -126,9 +122,7 @@ struct Q8_0Codes {
   static constexpr int kBytes = 34;
   static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::half;
-  [[gnu::always_inline]] static I code(I read, I, int) {
-    return S::bit_xor(read, S::set8(kCodeOffset));
-  }
+  [[gnu::always_inline]] static I code(I read) { return S::bit_xor(read, S::set8(kCodeOffset)); }
 };
 
 template <class S>
@@ -141,17 +135,20 @@ struct Mxfp4Codes : TableCodes<S, kMxfp4CodeValues, 1> {
 template <class S, class Codes, class Rows>
 [[gnu::always_inline]] inline void read_block_codes(const Rows& rows, std::size_t block,
                                                     typename S::I codes[8]) {
-  auto fifth_bits = S::zero_integers();
   if constexpr (Codes::kNibbles) {
     split_nibbles<S>(rows, block + Codes::kCodesAt, codes);
   } else {
     S::load_columns8(rows, block + Codes::kCodesAt, codes);
   }
-  if constexpr (Codes::kFifthBitsAt != 0) {
-    fifth_bits = S::load_column(rows, block + Codes::kFifthBitsAt);
-  }
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; ++k) codes[k] = Codes::code(codes[k], fifth_bits, k);
+  for (int k = 0; k < 8; ++k) codes[k] = Codes::code(codes[k]);
+  if constexpr (Codes::kFifthBitsAt != 0) {
+    const auto bits = S::load_column(rows, block + Codes::kFifthBitsAt);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      codes[k] = S::bit_or(codes[k], S::sixteen_where(S::repeat_byte(bits, k / 2), k % 2));
+    }
+  }
 }
 
 // MXFP4's scales from the exponents e in each lane: 2^(e - 128), half of what E8M0 says because the

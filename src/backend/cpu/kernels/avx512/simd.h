@@ -128,9 +128,13 @@ struct Avx512 {
                                                        0, 0x04040404, 0x08080808, 0x0C0C0C0C)),
                                                    _mm512_set1_epi32(0x01010101 * n)));
   }
-  // 16 in byte b of each lane that has bit 4 * half + b in that byte, else 0. By a table, as masks
-  // would take the ports of products.
+  // 16 in byte b of each lane that has bit 4 * half + b in that byte, else 0.
   static I sixteen_where(I a, int half) {
+    const I bits = set32(half == 0 ? 0x08040201 : static_cast<int>(0x80402010U));
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, bits), _mm512_set1_epi8(16));
+  }
+  // The same in more instructions, but without masks, whose are the ports of products.
+  static I sixteen_by_table(I a, int half) {
     const std::int8_t values[16] = {0, 16, 16, 0, 16, 0, 0, 0, 16};
     if (half != 0) a = shr16(a, 4);
     return lookup(table(values), bit_and(a, set32(0x08040201)));

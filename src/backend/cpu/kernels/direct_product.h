@@ -46,8 +46,7 @@ class DirectProduct {
 
   // Whether scratch can hold the activations.
   bool fits() const {
-    return steps_ >= Format::kSteps &&
-           std::size_t{steps_} * product_.tokens * sizeof(Q8Block) <= Scratch::kPanelBytes;
+    return std::size_t{steps_} * product_.tokens * sizeof(Q8Block) <= Scratch::kPanelBytes;
   }
 
   // Whole panels of rows.
@@ -133,30 +132,47 @@ class DirectProduct {
     }
   }
 
-  // Goes on with the sums of kTokens rows of activations by a block of all lanes' rows.
-  template <int kTokens>
-  [[gnu::always_inline]] static void add_block(const I* codes, const BlockScales<S>& scales,
-                                               const Q8Block* x, F* sums) {
+  // Goes on with the sums of kTokens rows of activations by a block of all lanes' rows. `meanwhile`
+  // is called eight times, between the products. In a loop, compilers copy what an instruction of
+  // dot_broadcast() takes, so there kInLoop keeps to dot().
+  template <int kTokens, bool kInLoop, class Code, class Meanwhile>
+  [[gnu::always_inline]] static void add_block(const Code& code, const BlockScales<S>& scales,
+                                               const Q8Block* x, F* sums,
+                                               const Meanwhile& meanwhile) {
     constexpr CodeForm kForm = Format::kForm;
-    I dots[kTokens];
+    // Of few rows, sums of even and odd vectors apart, as each product waits for the one before.
+    constexpr int kChains = kTokens <= 2 && kForm != CodeForm::half_scales ? 2 : 1;
+    I dots[kChains * kTokens];
     F values[kTokens];
     const auto start = [&](int half) __attribute__((always_inline)) {
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) {
         dots[t] = Format::kOffset == 0 ? S::zero_integers() : S::broadcast(&x[t].start + half);
+        if constexpr (kChains == 2) dots[kTokens + t] = S::zero_integers();
       }
     };
     const auto multiply = [&](int begin, int end) __attribute__((always_inline)) {
 #pragma GCC unroll 8
       for (int k = begin; k < end; ++k) {
+        const I codes = code(k);
 #pragma GCC unroll 8
         for (int t = 0; t < kTokens; ++t) {
-          dots[t] = S::template dot<true>(dots[t], codes[k], S::broadcast(x[t].q + 4 * k));
+          I& dot = dots[k % kChains * kTokens + t];
+          if constexpr (kInLoop) {
+            dot = S::template dot<true>(dot, codes, S::broadcast(x[t].q + 4 * k));
+          } else {
+            dot = S::dot_broadcast(dot, codes, x[t].q + 4 * k);
+          }
         }
+        meanwhile(k);
       }
     };
     start(0);
     multiply(0, kForm == CodeForm::half_scales ? 4 : 8);
+    if constexpr (kChains == 2) {
+#pragma GCC unroll 8
+      for (int t = 0; t < kTokens; ++t) dots[t] = S::add32(dots[t], dots[kTokens + t]);
+    }
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) values[t] = S::mul(scales.first, S::to_float(dots[t]));
     if constexpr (kForm == CodeForm::half_scales) {
@@ -205,8 +221,7 @@ class DirectProduct {
   template <int kTokens>
   void multiply_rows(const std::uint8_t* weights, const std::uint8_t* ahead,
                      std::uint32_t group) const {
-    constexpr std::uint32_t kSteps = Format::kSteps;
-    constexpr std::size_t kStepBytes = Format::kBytes / kSteps;
+    constexpr std::size_t kStepBytes = Format::kBytes / Format::kSteps;
     const std::uint32_t token = first_token(group);
     float* term_sums = term_sums_ + std::size_t{token} * S::kLanes;
     F sums[kTokens];
@@ -217,30 +232,22 @@ class DirectProduct {
     }
     const Q8Block* x = blocks_ + std::size_t{token} * steps_;
     const Terms* terms = terms_of_ + std::size_t{group} * steps_;
-    const auto use = [&](const I* codes, const BlockScales<S>& scales)
+    const auto use = [&](const auto& code, const BlockScales<S>& scales, const auto& meanwhile)
         __attribute__((always_inline)) {
       if (group == 0) fetch(ahead);
       ahead += kStepBytes * S::kLanes;
-      add_block<kTokens>(codes, scales, x, sums);
-      x += kTokens;
       const Q8Block* term = terms_ + terms->first;
       for (std::uint32_t bits = terms->tokens; bits != 0; bits &= bits - 1) {
         float* sum = term_sums + __builtin_ctz(bits) * S::kLanes;
         F one[1] = {S::load(sum)};
-        add_block<1>(codes, scales, term++, one);
+        add_block<1, true>(code, scales, term++, one, [](int) {});
         S::store(sum, one[0]);
       }
       ++terms;
+      add_block<kTokens, false>(code, scales, x, sums, meanwhile);
+      x += kTokens;
     };
-    EvenRows rows(weights, product_.row_bytes);
-    for (std::uint32_t first = 0; first < steps_; first += kSteps) {
-      // The last blocks overlap those before them where they are fewer.
-      const std::uint32_t left = steps_ - first;
-      const std::uint32_t skipped = left < kSteps ? kSteps - left : 0;
-      rows.advance(-static_cast<std::ptrdiff_t>(skipped * kStepBytes));
-      Format::read(rows, skipped, use);
-      rows.advance(Format::kBytes);
-    }
+    Format::read(EvenRows(weights, product_.row_bytes), steps_, use);
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) S::store(sums_ + (token + t) * S::kLanes, sums[t]);
   }
@@ -271,6 +278,8 @@ using DirectMultiply = bool (*)(const RawProduct& product, std::uint32_t row_beg
 
 template <class S, CodeForm kForm, template <class> class Codes>
 constexpr DirectMultiply kDirectBlocks32 = multiply_directly<DirectBlocks32<S, kForm, Codes>>;
+template <class S>
+constexpr DirectMultiply kDirectQ4K = multiply_directly<DirectQ4K<S>>;
 template <class S, CodeForm kForm, template <class> class Block>
 constexpr DirectMultiply kDirectK = multiply_directly<DirectK<S, kForm, Block>>;
 

@@ -40,18 +40,6 @@ template <class S, const std::int8_t (&kValues)[16], class Rows>
   for (int k = 0; k < 8; ++k) codes[k] = S::lookup(table, codes[k]);
 }
 
-// `bits` holds the fifth bits of a row's 32 weights in its lane.
-template <class S>
-inline void add_fifth_bits(typename S::I bits, typename S::I codes[8]) {
-#pragma GCC unroll 4
-  for (int byte = 0; byte < 4; ++byte) {  // of the lane: weights 8 * byte and up
-    const auto spread = S::repeat_byte(bits, byte);
-    codes[2 * byte] = S::bit_or(codes[2 * byte], S::sixteen_where(spread, 0x08040201));
-    codes[2 * byte + 1] =
-        S::bit_or(codes[2 * byte + 1], S::sixteen_where(spread, static_cast<int>(0x80402010U)));
-  }
-}
-
 // Beside the codes of a 32-block, with a weight row a lane.
 template <class S>
 struct BlockScales {
@@ -72,94 +60,96 @@ template <class S, CodeForm kForm, int kOffset>
 // What a block has beside its codes.
 enum class BlockScale : std::uint8_t { half, half_and_minimum, exponent };
 
+// A block has its codes as bytes or as nibbles at kCodesAt and, where kFifthBitsAt isn't 0, the
+// fifth bits of its weights there. code() makes of bytes or nibbles what products take.
+template <class S, int kAt, int kFifthAt = 0>
+struct NibbleCodes {
+  using I = typename S::I;
+  static constexpr bool kNibbles = true;
+  static constexpr int kCodesAt = kAt;
+  static constexpr int kFifthBitsAt = kFifthAt;
+  [[gnu::always_inline]] static I code(I read) { return read; }
+};
+template <class S, const std::int8_t (&kValues)[16], int kAt>
+struct TableCodes : NibbleCodes<S, kAt> {
+  using I = typename S::I;
+  [[gnu::always_inline]] static I code(I read) {
+    return S::lookup(S::add8(S::table(kValues), S::set8(kCodeOffset)), read);
+  }
+};
+
 template <class S>
-struct Q4_0Codes {
+struct Q4_0Codes : NibbleCodes<S, 2> {
   static constexpr int kBytes = 18;
   static constexpr int kOffset = 8;
   static constexpr BlockScale kScale = BlockScale::half;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    split_nibbles<S>(rows, block + 2, codes);
-  }
 };
 
 template <class S>
-struct Iq4NlCodes {
+struct Iq4NlCodes : TableCodes<S, kIq4CodeValues, 2> {
   static constexpr int kBytes = 18;
   static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::half;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    read_table_codes<S, kIq4CodeValues>(rows, block + 2, codes);
-  }
 };
 
 template <class S>
-struct Q4_1Codes {
+struct Q4_1Codes : NibbleCodes<S, 4> {
   static constexpr int kBytes = 20;
   static constexpr int kOffset = 0;
   static constexpr BlockScale kScale = BlockScale::half_and_minimum;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    split_nibbles<S>(rows, block + 4, codes);
-  }
 };
 
 template <class S>
-struct Q5_0Codes {
+struct Q5_0Codes : NibbleCodes<S, 6, 2> {
   static constexpr int kBytes = 22;
   static constexpr int kOffset = 16;
   static constexpr BlockScale kScale = BlockScale::half;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    split_nibbles<S>(rows, block + 6, codes);
-    add_fifth_bits<S>(S::load_column(rows, block + 2), codes);
-  }
 };
 
 template <class S>
-struct Q5_1Codes {
+struct Q5_1Codes : NibbleCodes<S, 8, 4> {
   static constexpr int kBytes = 24;
   static constexpr int kOffset = 0;
   static constexpr BlockScale kScale = BlockScale::half_and_minimum;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    split_nibbles<S>(rows, block + 8, codes);
-    add_fifth_bits<S>(S::load_column(rows, block + 4), codes);
-  }
 };
 
 template <class S>
 struct Q8_0Codes {
+  using I = typename S::I;
+  static constexpr bool kNibbles = false;
+  static constexpr int kCodesAt = 2;
+  static constexpr int kFifthBitsAt = 0;
   static constexpr int kBytes = 34;
   static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::half;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    S::load_columns8(rows, block + 2, codes);
-    for (int k = 0; k < 8; ++k) {
-      codes[k] = S::bit_xor(codes[k], S::set8(kCodeOffset));
-    }
-  }
+  [[gnu::always_inline]] static I code(I read) { return S::bit_xor(read, S::set8(kCodeOffset)); }
 };
 
 template <class S>
-struct Mxfp4Codes {
+struct Mxfp4Codes : TableCodes<S, kMxfp4CodeValues, 1> {
   static constexpr int kBytes = 17;
   static constexpr int kOffset = kCodeOffset;
   static constexpr BlockScale kScale = BlockScale::exponent;
-  template <class Rows>
-  [[gnu::always_inline]] static void read(const Rows& rows, std::size_t block,
-                                          typename S::I codes[8]) {
-    read_table_codes<S, kMxfp4CodeValues>(rows, block + 1, codes);
-  }
 };
+
+template <class S, class Codes, class Rows>
+[[gnu::always_inline]] inline void read_block_codes(const Rows& rows, std::size_t block,
+                                                    typename S::I codes[8]) {
+  if constexpr (Codes::kNibbles) {
+    split_nibbles<S>(rows, block + Codes::kCodesAt, codes);
+  } else {
+    S::load_columns8(rows, block + Codes::kCodesAt, codes);
+  }
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) codes[k] = Codes::code(codes[k]);
+  if constexpr (Codes::kFifthBitsAt != 0) {
+    const auto bits = S::load_column(rows, block + Codes::kFifthBitsAt);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      codes[k] = S::bit_or(codes[k], S::sixteen_where(S::repeat_byte(bits, k / 2), k % 2));
+    }
+  }
+}
 
 // MXFP4's scales from the exponents e in each lane: 2^(e - 128), half of what E8M0 says because the
 // codes are doubled.
@@ -195,7 +185,7 @@ inline void unpack_four(const std::uint8_t* const* rows, std::size_t offset, std
 #pragma GCC unroll 4
   for (int b = 0; b < 4; ++b) {
     typename S::I codes[8];
-    Codes::read(rows, offset + b * Codes::kBytes, codes);
+    read_block_codes<S, Codes>(rows, offset + b * Codes::kBytes, codes);
 #pragma GCC unroll 8
     for (int k = 0; k < 8; ++k) {
       S::store_record(out + b * stride, k, panel_codes<S, kForm, Codes::kOffset>(codes[k]));

@@ -157,9 +157,9 @@ struct Avx2 {
         _mm256_broadcastsi128_si256(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C));
     return _mm256_shuffle_epi8(a, add32(lanes, set32(0x01010101 * n)));
   }
-  // 16 in each byte that has one of the bits of `bits` (four bytes), else 0.
-  static I sixteen_where(I a, int bits) {
-    const I mask = set32(bits);
+  // 16 in byte b of each lane that has bit 4 * half + b in that byte, else 0.
+  static I sixteen_where(I a, int half) {
+    const I mask = set32(half == 0 ? 0x08040201 : static_cast<int>(0x80402010U));
     return bit_and(_mm256_cmpeq_epi8(bit_and(a, mask), mask), set8(16));
   }
   // The f16 in the low half of each lane.

@@ -33,7 +33,7 @@ inline DirectMultiply direct_kernel(ElementType type, ActivationFormat format) {
     case ElementType::q3_k:
       return kDirectK<S, CodeForm::signed_codes, Q3KBlock>;
     case ElementType::q4_k:
-      return kDirectK<S, CodeForm::minimum, Q4KBlock>;
+      return kDirectQ4K<S>;
     case ElementType::q5_k:
       return kDirectK<S, CodeForm::minimum, Q5KBlock>;
     case ElementType::q6_k:

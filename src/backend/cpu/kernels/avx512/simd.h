@@ -72,6 +72,14 @@ struct Avx512 {
   static I dot(I sum, Codes codes, I x) {
     return _mm512_dpbusd_epi32(sum, codes, x);
   }
+  // The same with four activations where they are. As an instruction, for compilers load them by
+  // one of their own, and with so many results under way the next block's begin later.
+  static I dot_broadcast(I sum, Codes codes, const void* four_bytes) {
+    asm("vpdpbusd %2%{1to16%}, %1, %0"
+        : "+v"(sum)
+        : "v"(codes), "m"(*static_cast<const std::int32_t*>(four_bytes)));
+    return sum;
+  }
   // What an integer sum begins with: undoes the offset of signed codes.
   static I start(const Q8Block& x) { return _mm512_set1_epi32(x.start); }
   static I start_first_half(const Q8Block& x) {
@@ -168,10 +176,16 @@ struct Avx512 {
                                                        0, 0x04040404, 0x08080808, 0x0C0C0C0C)),
                                                    _mm512_set1_epi32(0x01010101 * n)));
   }
-  // 16 in each byte that has one of the bits of `bits` (four bytes), else 0.
-  static I sixteen_where(I a, int bits) {
-    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, _mm512_set1_epi32(bits)),
-                                 _mm512_set1_epi8(16));
+  // 16 in byte b of each lane that has bit 4 * half + b in that byte, else 0.
+  static I sixteen_where(I a, int half) {
+    const I bits = set32(half == 0 ? 0x08040201 : static_cast<int>(0x80402010U));
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(a, bits), _mm512_set1_epi8(16));
+  }
+  // The same in more instructions, but without masks, whose are the ports of products.
+  static I sixteen_by_table(I a, int half) {
+    const std::int8_t values[16] = {0, 16, 16, 0, 16, 0, 0, 0, 16};
+    if (half != 0) a = shr16(a, 4);
+    return lookup(table(values), bit_and(a, set32(0x08040201)));
   }
   // The f16 in the low half of each lane.
   static F low_half(I a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
@@ -193,6 +207,8 @@ struct Avx512 {
   [[gnu::always_inline]] static void load_columns8(const Rows& rows, std::size_t offset, I* out) {
     edgerunner::cpu::load_columns8(rows, offset, out);
   }
+  using Columns4InParts = edgerunner::cpu::Columns4InParts;
+  using Columns8InParts = edgerunner::cpu::Columns8InParts;
   // A square of floats: lane l of out[i] is rows[l][i].
   [[gnu::always_inline]] static void transpose(const float* rows, F out[16]) {
     I columns[16];
@@ -225,6 +241,23 @@ struct Avx512 {
     return _mm512_setr_epi32(words[0], words[1], words[2], words[3], words[4], words[5], words[6],
                              words[7], words[8], words[9], words[10], words[11], words[12],
                              words[13], words[14], words[15]);
+  }
+  // A word at `offset` of each row, one after the other, without the vector units.
+  template <class Word, class Rows>
+  [[gnu::always_inline]] static void copy_words(const Rows& rows, std::size_t offset, Word* out) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kLanes; ++r) {
+      Word word;
+      std::memcpy(&word, rows[r] + offset, sizeof word);
+      asm("" : "+r"(word));  // or else compilers collect the words in a vector
+      out[r] = word;
+    }
+  }
+  static F widen_halves(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static I widen_bytes(const std::uint8_t* p) {
+    return _mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(p)));
   }
   // The f16 at byte kAt of four blocks of kBytes each.
   template <int kBytes, int kAt, class Rows>

@@ -85,6 +85,53 @@ template <class Rows>
   transpose_pairs(pair, out);
 }
 
+// load_columns4 and load_columns8 in eight parts, to stand between work that takes other ports.
+struct Columns4InParts {
+  __m512i in[4];
+  __m512i out[4];  // after part 3
+
+  template <class Rows>
+  [[gnu::always_inline]] void read(int part, const Rows& rows, std::size_t offset) {
+    const auto quarters = [&](int i) __attribute__((always_inline)) {
+      const auto pair = [&](int j) __attribute__((always_inline)) {
+        return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(rows[4 * j + 4 + i] + offset),
+                                   reinterpret_cast<const __m128i*>(rows[4 * j + i] + offset));
+      };
+      in[i] = _mm512_inserti64x4(_mm512_castsi256_si512(pair(0)), pair(2), 1);
+    };
+    if (part < 2) {
+      quarters(2 * part);
+      quarters(2 * part + 1);
+    } else if (part == 3) {
+      transpose_within_quarters(in, out);
+    }
+  }
+};
+struct Columns8InParts {
+  __m512i in[4];
+  __m512i a[4];
+  __m512i b[4];
+
+  // Parts 4 + c complete columns c and 4 + c.
+  template <class Rows>
+  [[gnu::always_inline]] void read(int part, const Rows& rows, std::size_t offset) {
+    const auto row = [&](int r) __attribute__((always_inline)) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset));
+    };
+    if (part == 0 || part == 2) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const int r = 4 * part + i;
+        in[i] = _mm512_inserti64x4(_mm512_castsi256_si512(row(r)), row(r + 4), 1);
+      }
+    } else if (part < 4) {
+      transpose_within_quarters(in, part == 1 ? a : b);
+    }
+  }
+  __m512i low(int c) const { return _mm512_shuffle_i32x4(a[c], b[c], 0x88); }
+  __m512i high(int c) const { return _mm512_shuffle_i32x4(a[c], b[c], 0xDD); }
+};
+
 // A square of 32-bit words: lane l of out[c] is word c of the vector row(l).
 template <class Row>
 [[gnu::always_inline]] inline void transpose_square(const Row& row, __m512i out[16]) {

@@ -50,36 +50,49 @@ struct EvenRows {
 // a vector's loads and shuffles would be as many as those of the codes.
 template <class S, class Codes>
 struct BesideCodes {
-  using Word = std::conditional_t<Codes::kScale == BlockScale::half, std::uint16_t,
-                                  std::conditional_t<Codes::kScale == BlockScale::half_and_minimum,
-                                                     std::uint32_t, std::uint8_t>>;
-  alignas(64) Word words[S::kLanes];
-  alignas(64) std::uint32_t fifth[Codes::kFifthBitsAt == 0 ? 1 : S::kLanes];
+  using I = typename S::I;
+  static constexpr bool kHasFifthBits = Codes::kFifthBitsAt != 0;
+  template <bool kIf, class Then, class Else>
+  using Choose = std::conditional_t<kIf, Then, Else>;
+  // The begin of a block: its scale and minimum, and fifth bits where it has some.
+  using Word =
+      Choose<kHasFifthBits, std::uint64_t,
+             Choose<Codes::kScale == BlockScale::half_and_minimum, std::uint32_t,
+                    Choose<Codes::kScale == BlockScale::half, std::uint16_t, std::uint8_t>>>;
+  // One more where the others are read as 32 bits from within each.
+  alignas(64) Word words[S::kLanes + (kHasFifthBits ? 1 : 0)];
 
   template <class Rows>
   [[gnu::always_inline]] void take(const Rows& rows, std::size_t block) {
     S::copy_words(rows, block, words);
-    if constexpr (Codes::kFifthBitsAt != 0) {
-      S::copy_words(rows, block + Codes::kFifthBitsAt, fifth);
-    }
   }
-  [[gnu::always_inline]] typename S::I fifth_bits() const {
-    if constexpr (Codes::kFifthBitsAt == 0) return S::zero_integers();
-    return S::load_integers(reinterpret_cast<const std::uint8_t*>(fifth));
+  [[gnu::always_inline]] I fifth_bits() const {
+    if constexpr (!kHasFifthBits) return S::zero_integers();
+    return S::every_other(bytes() + Codes::kFifthBitsAt);
   }
   [[gnu::always_inline]] BlockScales<S> scales() const {
     BlockScales<S> result;
-    if constexpr (Codes::kScale == BlockScale::half) {
-      result.first = S::widen_halves(words);
-    } else if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
-      const typename S::I both = S::load_integers(reinterpret_cast<const std::uint8_t*>(words));
-      result.first = S::low_half(both);
-      result.second = S::low_half(S::shr32(both, 16));
-    } else {
+    if constexpr (Codes::kScale == BlockScale::exponent) {
       result.first = exponent_scale<S>(S::widen_bytes(words));
+    } else if constexpr (sizeof(Word) == sizeof(std::uint16_t)) {
+      result.first = S::widen_halves(words);
+    } else {
+      I both;
+      if constexpr (kHasFifthBits) {
+        both = S::every_other(bytes());
+      } else {
+        both = S::load_integers(bytes());
+      }
+      result.first = S::low_half(both);
+      if constexpr (Codes::kScale == BlockScale::half_and_minimum) {
+        result.second = S::low_half(S::shr32(both, 16));
+      }
     }
     return result;
   }
+
+ private:
+  const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(words); }
 };
 
 // The codes of a block of 32 weights, read in eight parts.

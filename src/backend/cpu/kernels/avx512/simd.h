@@ -253,6 +253,11 @@ struct Avx512 {
       out[r] = word;
     }
   }
+  // 32 bits of every 64 from p on.
+  static I every_other(const std::uint8_t* p) {
+    const I even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_epi32(_mm512_loadu_si512(p), even, _mm512_loadu_si512(p + 64));
+  }
   static F widen_halves(const std::uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
   }

@@ -67,7 +67,7 @@ std::size_t pages_per_sequence(const ExecutorOptions& options) {
 
 // What passes of many rows and of few keep between kernels, never both.
 std::size_t work_bytes(const Widths& w, const ExecutorOptions& options) {
-  const std::uint32_t rows = std::min(options.max_rows, most_few_rows(w.dim));
+  const std::uint32_t rows = std::min(options.max_rows, most_few_rows());
   const std::uint64_t parts = std::max(
       partial_floats(rows, std::max({w.dim, w.qkv_row, 2 * w.ffn})),
       partial_floats(std::min(rows, options.max_logit_rows), std::min(w.vocab, kMostOutputs)));

@@ -42,7 +42,7 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
                          const DeviceProperties& device)
     : c_(context),
       blocks_(few_rows_blocks(device.multiprocessors)),
-      most_rows_(std::min(options.max_rows, most_few_rows(context.spec.dim))) {
+      most_rows_(std::min(options.max_rows, most_few_rows())) {
   c_.order = ColumnOrder::operand;
 }
 

@@ -54,10 +54,10 @@ Json to_json(const ModelReport& report) {
         {{"context", line.context},
          {"kv", line.kv},
          {"cache_bytes_by_kv", by_kv},
-         {"weights_bytes", report.bytes},
+         {"weights_bytes", line.weights_bytes},
          {"cache_bytes", line.cache_bytes},
          {"scratch_bytes", line.scratch_bytes},
-         {"total_bytes", report.bytes + line.cache_bytes + line.scratch_bytes}});
+         {"total_bytes", line.weights_bytes + line.cache_bytes + line.scratch_bytes}});
   }
   if (report.adapter) {
     document["adapter"] = {{"type", report.adapter->type},
@@ -136,9 +136,9 @@ std::string to_text(const ModelReport& report) {
       if (kv != memory.kv) others += fmt::format("; --kv {}: cache {}", kv, megabytes(bytes));
     }
     line(fmt::format("memory for {} tokens", memory.context),
-         fmt::format("{} (file {}, {} cache {}, scratch {}){}",
-                     megabytes(report.bytes + memory.cache_bytes + memory.scratch_bytes),
-                     megabytes(report.bytes), memory.kv, megabytes(memory.cache_bytes),
+         fmt::format("{} (weights {}, {} cache {}, scratch {}){}",
+                     megabytes(memory.weights_bytes + memory.cache_bytes + memory.scratch_bytes),
+                     megabytes(memory.weights_bytes), memory.kv, megabytes(memory.cache_bytes),
                      megabytes(memory.scratch_bytes), others));
   }
   line("backend", fmt::format("{}, {} {}", report.backend, report.threads,

@@ -14,6 +14,8 @@
 #include "gguf/file.h"
 #include "runtime/adapter_shelf.h"
 #include "runtime/backend.h"
+#include "runtime/memory_plan.h"
+#include "runtime/plan_input.h"
 #include "tensor/element_type.h"
 
 namespace edgerunner::cli {
@@ -108,27 +110,8 @@ std::optional<AdapterReport> read_adapter(const gguf::File& file) {
   return report;
 }
 
-// For one sequence of `context` tokens.
-ExecutorOptions executor_options(const ModelOptions& options, std::uint32_t context,
-                                 const AdapterShelf& adapters) {
-  ExecutorOptions executor;
-  executor.precision = options.precision;
-  executor.kv = options.kv.value_or(default_kv(options.precision));
-  executor.threads = options.threads;
-  const std::uint32_t chunk = options.prefill_chunk != 0
-                                  ? options.prefill_chunk
-                                  : find_backend(options.backend).prefill_chunk;
-  executor.max_rows = std::min(chunk, context) + options.max_sequences;
-  executor.max_logit_rows = options.max_sequences;
-  executor.max_context = context;
-  executor.pages = pages_for(context);
-  executor.adapter_floats = adapters.floats();
-  executor.adapters = adapters.all();
-  return executor;
-}
-
-std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions& options,
-                                     const AdapterShelf& adapters) {
+std::vector<MemoryLine> memory_lines(ModelOptions options, const Backend& backend,
+                                     const DecoderSpec& spec, const MemoryPlanInput& input) {
   std::vector<std::uint32_t> contexts = {512, 2048, 8192, 32768};
   std::erase_if(contexts, [&](std::uint32_t context) { return context > spec.context_length; });
   contexts.push_back(options.context != 0 ? options.context : spec.context_length);
@@ -138,18 +121,19 @@ std::vector<MemoryLine> memory_lines(const DecoderSpec& spec, const ModelOptions
   std::vector<MemoryLine> lines;
   lines.reserve(contexts.size());
   for (const std::uint32_t context : contexts) {
-    ExecutorOptions executor = executor_options(options, context, adapters);
-    const Backend backend = find_backend(options.backend);
-    const MemoryNeed need = backend.need(spec, executor);
+    options.context = context;
+    MemoryPlan plan = plan_context(options, input);
     MemoryLine& line = lines.emplace_back();
     line.context = context;
-    line.kv = name(executor.kv);
-    line.cache_bytes = need.cache_bytes;
-    line.scratch_bytes = need.scratch_bytes;
+    line.kv = name(plan.executor.kv);
+    line.weights_bytes = plan.weights_bytes;
+    line.cache_bytes = plan.cache_bytes;
+    line.scratch_bytes = plan.scratch_bytes;
     for (const KvPrecision kv : {KvPrecision::f32, KvPrecision::f16, KvPrecision::q8}) {
-      executor.kv = kv;
+      plan.executor.kv = kv;
       try {
-        line.cache_bytes_by_kv.emplace_back(name(kv), backend.need(spec, executor).cache_bytes);
+        line.cache_bytes_by_kv.emplace_back(name(kv),
+                                            backend.need(spec, plan.executor).cache_bytes);
       } catch (const Error&) {
         continue;  // a precision that this backend doesn't keep
       }
@@ -190,9 +174,12 @@ ModelReport make_model_report(const ModelArguments& arguments) {
       AdapterShelf adapters;
       adapters.load(options.adapters, decoder);
       report.adapters = adapters.info();
-      report.memory = memory_lines(decoder.spec, options, adapters);
+      const Backend backend = find_backend(options.backend);
+      const MemoryPlanInput input = plan_input(options, backend, file, decoder, adapters);
+      report.memory = memory_lines(options, backend, decoder.spec, input);
       if (options.backend == BackendKind::cpu) {
-        report.kernels = cpu_executor_info(decoder, executor_options(options, 0, adapters)).kernels;
+        if (options.context == 0) options.context = decoder.spec.context_length;
+        report.kernels = cpu_executor_info(decoder, plan_context(options, input).executor).kernels;
       }
     } catch (const Error& error) {
       report.refusal = error.what();

@@ -17,9 +17,10 @@ struct TensorGroup {
   std::uint64_t bytes = 0;
 };
 
-// What a sequence of `context` tokens needs beside the weights.
+// What loading with a context of that many tokens takes, with a cache for one sequence.
 struct MemoryLine {
   std::uint64_t context = 0;
+  std::uint64_t weights_bytes = 0;
   std::string kv;                 // the cache precision that was asked for
   std::uint64_t cache_bytes = 0;  // of that
   std::vector<std::pair<std::string, std::uint64_t>> cache_bytes_by_kv;  // that the backend has

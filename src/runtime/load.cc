@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,15 +11,11 @@
 #include "runtime/load_draft.h"
 #include "runtime/memory_plan.h"
 #include "runtime/model_state.h"
+#include "runtime/plan_input.h"
 #include "tokenizer/load.h"
 
 namespace edgerunner {
 namespace {
-
-std::optional<std::uint64_t> memory_at_hand(const ModelOptions& options, const Backend& backend) {
-  if (options.memory_limit > 0) return options.memory_limit;
-  return backend.available();
-}
 
 // What a user should be told of the plan.
 std::vector<std::string> remarks_on(const MemoryPlan& plan, const ModelOptions& options,
@@ -70,20 +65,10 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   report(0.4);
   const DecoderSpec& spec = state->decoder.spec;
 
-  MemoryPlanInput input;
-  input.available = memory_at_hand(options, backend);
   state->adapters.load(options.adapters, state->decoder);
-  // A backend with memory of its own counts adapters among what it needs.
-  input.weights_bytes = backend.weight_bytes == nullptr
-                            ? state->file->bytes() + state->adapters.bytes()
-                            : backend.weight_bytes(state->decoder);
-  input.adapter_floats = state->adapters.floats();
-  input.adapters = state->adapters.all();
-  input.trained_context = spec.context_length;
-  input.vocab_size = spec.vocab_size;
-  input.prefill_chunk = backend.prefill_chunk;
+  MemoryPlanInput input =
+      plan_input(options, backend, *state->file, state->decoder, state->adapters);
   std::unique_ptr<Drafter> drafter = make_drafter(options, *state->file, input.available);
-  input.need = [&](const ExecutorOptions& wanted) { return backend.need(spec, wanted); };
   MemoryPlan plan = plan_memory(options, input);
   plan.executor.on_progress = [&](double fraction) { report(0.6 + 0.4 * fraction); };
 

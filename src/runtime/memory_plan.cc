@@ -174,4 +174,8 @@ MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input
   planner.refuse(least, planner.longest(context));
 }
 
+MemoryPlan plan_context(const ModelOptions& options, const MemoryPlanInput& input) {
+  return Planner(options, input).plan(options.context, false);
+}
+
 }  // namespace edgerunner

@@ -42,6 +42,10 @@ struct MemoryPlanInput {
 // the context that would fit, Error(invalid_argument) naming an option that is out of range.
 MemoryPlan plan_memory(const ModelOptions& options, const MemoryPlanInput& input);
 
+// What options.context, which must be given, takes without that second part, whether it fits or
+// not.
+MemoryPlan plan_context(const ModelOptions& options, const MemoryPlanInput& input);
+
 inline constexpr std::uint32_t kDefaultContext = 8192;
 
 // A prefill_chunk that nobody asked for: `usual`, halved while it doesn't fit, to no less than 512.

@@ -106,6 +106,20 @@ TEST(MemoryPlan, TakesTheBackendsChunkWhereThereIsMemory) {
   EXPECT_EQ(chunk(100, {}), 100U);
 }
 
+TEST(MemoryPlan, TellsWhatAContextTakesWhetherItFitsOrNot) {
+  MemoryPlanInput hungry = input(2000);
+  hungry.prefill_chunk = 4096;
+  hungry.need = [](const ExecutorOptions& options) {
+    return MemoryNeed{options.pages * kMebibyte, options.max_rows * kMebibyte};
+  };
+  const MemoryPlan fitting = plan_context(with_context(8192), hungry);
+  EXPECT_EQ(fitting.cache_bytes, 128 * kMebibyte);  // without pages for others
+  EXPECT_EQ(fitting.scratch_bytes, plan_memory(with_context(8192), hungry).scratch_bytes);
+  hungry.available = 100 * kMebibyte;
+  EXPECT_EQ(plan_context(with_context(8192), hungry).scratch_bytes, fitting.scratch_bytes);
+  EXPECT_EQ(plan_context(with_context(32768), hungry).cache_bytes, 512 * kMebibyte);
+}
+
 TEST(MemoryPlan, NamesTheOptionThatIsOutOfRange) {
   ModelOptions options;
   options.threads = -1;

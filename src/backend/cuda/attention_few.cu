@@ -6,22 +6,23 @@
 
 // Attention of a few rows, after Flash-Decoding (Dao et al. 2023): a block takes one part of the
 // positions that a tile of rows sees, for one kv head, and the last block of a tile to finish joins
-// its parts. Inside a block a warp takes 16 keys of each page through stages of its own, so that
-// warps wait for nobody.
+// its parts. Inside a block a warp takes 16 keys of each page, or of every other one, through
+// stages of its own, so that warps wait for nobody.
 
 namespace edgerunner::cuda {
 namespace {
 
 template <typename T, int kDim>
-__global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
+__global__ void __launch_bounds__(FewShape<T, kDim>::kThreads, FewShape<T, kDim>::kBlocks)
     attention_kernel(AttentionShape shape, DeviceBatch batch, AttentionPartList list,
                      const float* qkv, CacheValues<T> keys, CacheValues<T> values,
                      AttentionPartials partials, HalfRows to) {
   using Shape = FewShape<T, kDim>;
   using Warp = WarpAttention<T, kDim, kStrip>;
+  constexpr int kWarps = Shape::kWarps;
   constexpr std::uint32_t kStages = Shape::kStages;
   extern __shared__ __align__(128) std::uint8_t shared[];
-  __shared__ float2 warp_stats[kFewWarps][kFewRows];  // peak, total
+  __shared__ float2 warp_stats[kWarps][kFewRows];  // peak, total
   __shared__ bool joins;
   const int lane = static_cast<int>(threadIdx.x & 31);
   const std::uint32_t warp = threadIdx.x / 32;
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       shape.window == 0 ? kMostParts
                         : (shape.window + kFewRows) / (list.part_pages * kPageTokens) + 2;
   std::uint8_t* const own = shared + warp * Shape::kWarpBytes;
-  std::uint8_t* const queries = shared + kFewWarps * Shape::kWarpBytes;
+  std::uint8_t* const queries = shared + kWarps * Shape::kWarpBytes;
   const std::uint32_t ring = shared_address(own);
   const auto key_stage = [&](std::uint32_t i) { return i % kStages * 2 * Shape::kStripBytes; };
 
@@ -53,13 +54,14 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
     unit.find(shape, list.part_pages, batch.positions[unit.part.first]);
     if (unit.part.part >= unit.parts) continue;
 
-    // A page a round, of which a warp takes its strip of keys: so the warp depends on positions
-    // alone.
-    const std::uint32_t first_page = unit.first_key / kPageTokens;
-    const std::uint32_t rounds = (unit.last_key - 1) / kPageTokens - first_page + 1;
-    const std::uint32_t last_page = first_page + rounds - 1;
+    // As many pages a round as there are warps for, a strip of a page each. Parts begin at
+    // multiples of that many pages, so that the warp of a key depends on its position alone.
+    constexpr std::uint32_t kRoundTokens = Shape::kPages * kPageTokens;
+    const std::uint32_t first_round = unit.first_key / kRoundTokens;
+    const std::uint32_t rounds = (unit.last_key - 1) / kRoundTokens - first_round + 1;
+    const std::uint32_t last_page = (unit.last_key - 1) / kPageTokens;
     const auto first_of = [&](std::uint32_t i) {
-      return (first_page + i) * kPageTokens + warp * kStrip;
+      return (first_round + i) * kRoundTokens + warp * kStrip;
     };
     const auto seen = [&](std::uint32_t i) {
       return i < rounds && first_of(i) < unit.last_key && first_of(i) + kStrip > unit.first_key;
@@ -73,6 +75,9 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       }
     };
 
+    const std::uint32_t rows =
+        min(static_cast<std::uint32_t>(kFewRows), unit.part.rows * group - unit.packed);
+    clear_queries<kDim, Shape::kThreads>(rows, queries);
     Warp attention;
     attention.begin();
     std::uint32_t positions[2];
@@ -91,9 +96,8 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       const bool asks = seen(round);
       if (round == kStages) {
         begin_in_earnest();
-        write_queries<T, kDim>(shape, unit, qkv, queries);
+        write_queries<T, kDim, Shape::kThreads>(shape, unit, rows, qkv, queries);
         __syncthreads();
-        attention.load_queries(shared_address(queries));
       } else if (asks && first_of(round) + kStrip > cached_before) {
         begin_in_earnest();
       }
@@ -108,15 +112,17 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       copy_wait<2 * kStages - 1>();
       __syncwarp();
       if (computes) {
-        attention.multiply_keys(ring + k_tile, score);
+        Warp::multiply_keys(
+            ring + k_tile,
+            [&](int step) { return Warp::shared_query(shared_address(queries), step); }, score);
         Warp::finish_scores(scales(k_tile), shape.cap * kLog2E, score);
       }
       __syncwarp();
       const std::uint32_t used = unit.end - first_of(round);
-      if (round % 32 == 0) page = pages[min(first_page + round + lane, last_page)];
+      if (round % 32 == 0) page = pages[min(first_of(round + lane) / kPageTokens, last_page)];
       if (asks) {
         const std::size_t at = __shfl_sync(0xFFFFFFFFU, page, static_cast<int>(round % 32));
-        cached = (at * shape.kv_heads + unit.kv) * kPageTokens + warp * kStrip;
+        cached = (at * shape.kv_heads + unit.kv) * kPageTokens + warp % kPageWarps * kStrip;
         fetch(ring + key_stage(round), keys, used);
       }
       copy_commit();
@@ -148,17 +154,15 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       if ((lane & 3) == 0) warp_stats[warp][m] = {attention.peak[r], attention.total[r]};
     }
     __syncthreads();
-    const std::uint32_t rows =
-        min(static_cast<std::uint32_t>(kFewRows), unit.part.rows * group - unit.packed);
 #pragma unroll 1
-    for (std::uint32_t i = threadIdx.x; i < rows * (kDim / 2); i += kFewThreads) {
+    for (std::uint32_t i = threadIdx.x; i < rows * (kDim / 2); i += Shape::kThreads) {
       const std::uint32_t m = i / (kDim / 2);
       const std::uint32_t col = 2 * (i % (kDim / 2));
       float peak = warp_stats[0][m].x;
-      for (int w = 1; w < kFewWarps; ++w) peak = fmaxf(peak, warp_stats[w][m].x);
+      for (int w = 1; w < kWarps; ++w) peak = fmaxf(peak, warp_stats[w][m].x);
       float total = 0;
       float2 sum = {0, 0};
-      for (int w = 0; w < kFewWarps; ++w) {
+      for (int w = 0; w < kWarps; ++w) {
         const float weight = exp2_fast(warp_stats[w][m].x - peak);
         const float2 x = *reinterpret_cast<const float2*>(shared + w * Shape::kWarpBytes +
                                                           (m * Shape::kSumStride + col) * 4);
@@ -188,7 +192,8 @@ __global__ void __launch_bounds__(kFewThreads, FewShape<T, kDim>::kBlocks)
       if (threadIdx.x == 0) joins = count_in_order(arrivals) == unit.parts - 1;
       __syncthreads();
       if (joins) {
-        join_parts<kDim>(shape, partials, unit, rows, reinterpret_cast<float*>(queries), to);
+        join_parts<kDim, Shape::kThreads>(shape, partials, unit, rows,
+                                          reinterpret_cast<float*>(queries), to);
         if (threadIdx.x == 0) *arrivals = 0;
       }
     }
@@ -217,8 +222,8 @@ void launch_attention_few(const AttentionShape& shape, const DeviceBatch& batch,
         static_cast<std::uint32_t>(device_attribute<cudaDevAttrMultiProcessorCount>()) *
         Shape::kBlocks;
     const dim3 grid(std::clamp(part_count * columns, 1U, most));
-    launch_chained(kernel, grid, kFewThreads, Shape::kBytes, stream, shape, batch, list, qkv, keys,
-                   values, partials, to);
+    launch_chained(kernel, grid, Shape::kThreads, Shape::kBytes, stream, shape, batch, list, qkv,
+                   keys, values, partials, to);
   });
 }
 

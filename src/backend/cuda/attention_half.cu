@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(kThreads)
 
   Warp attention;
   attention.begin();
+  QueryFragment query[Warp::kSteps];
   // This lane's two rows of the packed matrix.
   std::uint32_t row[2];
   std::uint32_t head[2];
@@ -79,9 +80,9 @@ __global__ void __launch_bounds__(kThreads)
     row[r] = m / group;
     head[r] = kv * group + m % group;
     positions[r] = position0 + row[r];
-    attention.load_query(
+    Warp::load_query(
         r, qkv + static_cast<std::size_t>(tile.first + row[r]) * shape.row() + head[r] * kDim,
-        shape.scale * kLog2E, row[r] < tile.rows);
+        shape.scale * kLog2E, row[r] < tile.rows, query);
   }
   // Of a few rows' tile most warps have none: they only fetch.
   const bool works = 16U * warp / group < tile.rows;
@@ -105,7 +106,8 @@ __global__ void __launch_bounds__(kThreads)
         return reinterpret_cast<const float*>(shared + at + Shape::kRowBytes);
       };
       typename Warp::Scores score;
-      attention.multiply_keys(base + k_at, score);
+      Warp::multiply_keys(
+          base + k_at, [&](int i) { return query[i]; }, score);
       Warp::finish_scores(scales(k_at), shape.cap * kLog2E, score);
       attention.weigh(score, scales(v_at), step * kKeys, positions, shape.window);
       attention.add_values(base + v_at, score);

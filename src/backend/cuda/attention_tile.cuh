@@ -77,6 +77,11 @@ __device__ inline float capped_fast(float x, float cap) {
   return cap - 2.0F * cap * reciprocal(power + 1.0F);
 }
 
+// A lane's share of 16 rows of queries: 16 of a head's values of each.
+struct QueryFragment {
+  std::uint32_t part[4];
+};
+
 // 16 rows of queries, this lane's being lane / 4 and 8 more, over tiles of kKeys keys. The order of
 // a head's values inside a product is free, so that of codes follows how four of them come in a
 // register.
@@ -87,7 +92,6 @@ struct WarpAttention {
   static constexpr int kSteps = kDim / 16;
   using Scores = float[kKeys / 8][4];
 
-  std::uint32_t query[kSteps][4];
   float sum[kDim / 8][4];
   float peak[2];  // begins at the smallest number: no difference of peaks is undefined
   float total[2];
@@ -116,31 +120,32 @@ struct WarpAttention {
   }
 
   // Row r's queries, for scores in powers of two; zeros where there is no such row.
-  __device__ void load_query(int r, const float* from, float scale, bool valid) {
+  __device__ static void load_query(int r, const float* from, float scale, bool valid,
+                                    QueryFragment (&query)[kSteps]) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float2 q = {0, 0};
         if (valid) q = *reinterpret_cast<const float2*>(from + column(step, half));
-        query[step][2 * half + r] = pack_half2(q.x * scale, q.y * scale);
+        query[step].part[2 * half + r] = pack_half2(q.x * scale, q.y * scale);
       }
     }
   }
 
-  // All 16 rows' queries from shared memory, rows as TileRows<__half, kDim>, values in the order
-  // that column() gives.
-  __device__ void load_queries(std::uint32_t tile) {
+  // Of a step, from rows in shared memory (TileRows<__half, kDim>), values in the order that
+  // column() gives.
+  __device__ static QueryFragment shared_query(std::uint32_t tile, int step) {
     const int lane = static_cast<int>(threadIdx.x & 31);
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      load_matrices(query[step],
-                    tile + TileRows<__half, kDim>::at(lane & 15, 2 * step + (lane >> 4)));
-    }
+    QueryFragment query;
+    load_matrices(query.part, tile + TileRows<__half, kDim>::at(lane & 15, 2 * step + (lane >> 4)));
+    return query;
   }
 
-  // Queries times the keys at k_tile.
-  __device__ void multiply_keys(std::uint32_t k_tile, Scores& score) const {
+  // Queries, query_of(step), times the keys at k_tile.
+  template <typename QueryOf>
+  __device__ static void multiply_keys(std::uint32_t k_tile, const QueryOf& query_of,
+                                       Scores& score) {
     const int lane = static_cast<int>(threadIdx.x & 31);
 #pragma unroll
     for (int j = 0; j < kKeys / 8; ++j) {
@@ -149,6 +154,11 @@ struct WarpAttention {
     }
 #pragma unroll
     for (int step = 0; step < kSteps; step += kScaled ? 2 : 1) {
+      QueryFragment query[kScaled ? 2 : 1];
+      query[0] = query_of(step);
+      if constexpr (kScaled) {
+        if (step + 1 < kSteps) query[1] = query_of(step + 1);
+      }
 #pragma unroll
       for (int j = 0; j < kKeys / 16; ++j) {
         std::uint32_t b[4];
@@ -157,10 +167,10 @@ struct WarpAttention {
           load_matrices(b, k_tile + Rows::at(16 * j + (lane & 15), step + (lane >> 4)));
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            const int at = step + i / 2;
-            if (at < kSteps) {
-              mma_f16(score[2 * j + i % 2], query[at][0], query[at][1], query[at][2], query[at][3],
-                      widen_e4m3(b[i] & 0xFFFFU), widen_e4m3(b[i] >> 16));
+            if (step + i / 2 < kSteps) {
+              const std::uint32_t(&a)[4] = query[i / 2].part;
+              mma_f16(score[2 * j + i % 2], a[0], a[1], a[2], a[3], widen_e4m3(b[i] & 0xFFFFU),
+                      widen_e4m3(b[i] >> 16));
             }
           }
         } else {
@@ -168,8 +178,8 @@ struct WarpAttention {
           load_matrices(b, k_tile + Rows::at(key, 2 * step + ((lane >> 3) & 1)));
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            mma_f16(score[2 * j + i], query[step][0], query[step][1], query[step][2],
-                    query[step][3], b[2 * i], b[2 * i + 1]);
+            const std::uint32_t(&a)[4] = query[0].part;
+            mma_f16(score[2 * j + i], a[0], a[1], a[2], a[3], b[2 * i], b[2 * i + 1]);
           }
         }
       }

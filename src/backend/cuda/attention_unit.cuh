@@ -13,21 +13,24 @@
 
 namespace edgerunner::cuda {
 
-inline constexpr int kFewWarps = 4;
-inline constexpr int kFewThreads = kFewWarps * 32;
 inline constexpr int kFewRows = static_cast<int>(kFewTileRows);
-inline constexpr int kStrip =
-    static_cast<int>(kPageTokens) / kFewWarps;  // keys of a page that a warp takes
-static_assert(kStrip == 16);
+// Keys of a page that a warp takes, and warps that share a page.
+inline constexpr int kStrip = 16;
+inline constexpr int kPageWarps = static_cast<int>(kPageTokens) / kStrip;
 
 template <typename T, int kDim>
 struct FewShape {
   using Rows = TileRows<T, kDim>;
+  // Eight warps walk through two pages at a time, so that a sequence takes half as many steps; the
+  // registers of the widest heads suffice for four.
+  static constexpr int kWarps = kDim <= 128 ? 8 : 4;
+  static constexpr int kThreads = 32 * kWarps;
+  static constexpr int kPages = kWarps / kPageWarps;  // at a time
   // A strip of keys, or of values, and its scales.
   static constexpr int kStripBytes = kStrip * Rows::kPitch + (Rows::kScaled ? 4 * kStrip : 0);
   // Of keys and values. The memory wants about 40 KB asked for by each multiprocessor: one stage of
-  // the widest rows is 68 KB a block.
-  static constexpr int kStages = Rows::kPitch > 512 ? 1 : 2;
+  // heads of 128 is 68 KB a block.
+  static constexpr int kStages = Rows::kPitch > 160 ? 1 : 2;
   // Afterwards the same memory takes the warp's sums; the gap keeps four rows in different banks.
   static constexpr int kSumStride = kDim + 8;
   static constexpr int kWarpBytes =
@@ -36,12 +39,11 @@ struct FewShape {
   static constexpr int kQueryBytes = kFewRows * TileRows<__half, kDim>::kPitch;
   static_assert(kQueryBytes >= kFewRows * static_cast<int>(kMostParts * sizeof(float)));
   // The blocks that a multiprocessor may take ask for at most 196 KB of its shared memory, which
-  // the products for a few rows leave it with. If three with heads of 128 fitted, memory would be
-  // divided anew between shared memory and L1 in every layer, which costs 20 us. So they don't fit.
-  static constexpr int kNeeded = kFewWarps * kWarpBytes + kQueryBytes;
-  static constexpr int kBytes = kDim == 128 && !Rows::kScaled ? 78 * 1024 : kNeeded;
-  static_assert(kBytes >= kNeeded);
-  static constexpr int kBlocks = kDim < 80 ? 4 : kDim < 128 ? 3 : 2;  // of a multiprocessor
+  // the products for a few rows leave it with. If it had to be divided anew between shared memory
+  // and L1 in every layer, that would cost 20 us.
+  static constexpr int kBytes = kWarps * kWarpBytes + kQueryBytes;
+  static constexpr int kBlocks = 2;  // of a multiprocessor
+  static_assert(kBlocks * kBytes < 192 * 1024);
 };
 
 // A tile's part of one kv head and what there is of it, alike in all threads.
@@ -75,7 +77,7 @@ struct KvHeadPart {
 
 // Joins all parts of a unit's tile; every one is in device memory. Lanes stand for parts by their
 // number from position 0, so that the order doesn't depend on what other rows of the tile see.
-template <int kDim>
+template <int kDim, int kThreads>
 __device__ void join_parts(const AttentionShape& shape, const AttentionPartials& partials,
                            const KvHeadPart& unit, std::uint32_t rows, float* weights,
                            const HalfRows& to) {
@@ -89,7 +91,7 @@ __device__ void join_parts(const AttentionShape& shape, const AttentionPartials&
   };
   const std::uint32_t lane = threadIdx.x & 31;
 #pragma unroll 1
-  for (std::uint32_t m = threadIdx.x / 32; m < rows; m += kFewWarps) {
+  for (std::uint32_t m = threadIdx.x / 32; m < rows; m += kThreads / 32) {
     const bool used = lane < most && (lane + most - lowest) % most < unit.parts;
     float2 stats = {-FLT_MAX, 0};
     if (used) stats = __ldcg(partials.stats + slot(m) * most + lane);
@@ -98,7 +100,7 @@ __device__ void join_parts(const AttentionShape& shape, const AttentionPartials&
   }
   __syncthreads();
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < rows * (kDim / 2); i += kFewThreads) {
+  for (std::uint32_t i = threadIdx.x; i < rows * (kDim / 2); i += kThreads) {
     const std::uint32_t m = i / (kDim / 2);
     const std::uint32_t col = 2 * (i % (kDim / 2));
     const std::size_t row = slot(m);
@@ -119,28 +121,30 @@ __device__ void join_parts(const AttentionShape& shape, const AttentionPartials&
   }
 }
 
-// The unit's rows of queries in shared memory, for scores in powers of two; zeros below them.
-template <typename T, int kDim>
-__device__ void write_queries(const AttentionShape& shape, const KvHeadPart& unit, const float* qkv,
-                              std::uint8_t* to) {
+// The unit's queries in shared memory, for scores in powers of two.
+template <typename T, int kDim, int kThreads>
+__device__ void write_queries(const AttentionShape& shape, const KvHeadPart& unit,
+                              std::uint32_t rows, const float* qkv, std::uint8_t* to) {
   const std::uint32_t group = shape.heads / shape.kv_heads;
   const float scale = shape.scale * kLog2E;
-#pragma unroll 2
-  for (int i = static_cast<int>(threadIdx.x); i < kFewRows * (kDim / 2); i += kFewThreads) {
-    const int m = i / (kDim / 2);
-    const int pair = i % (kDim / 2);
-    const int step = pair / 8;
-    const int col = WarpAttention<T, kDim, kStrip>::column(step, pair / 4 % 2, pair % 4);
+  for (std::uint32_t i = threadIdx.x; i < rows * (kDim / 2); i += kThreads) {
+    const std::uint32_t m = i / (kDim / 2);
+    const auto pair = static_cast<int>(i % (kDim / 2));
+    const int col = WarpAttention<T, kDim, kStrip>::column(pair / 8, pair / 4 % 2, pair % 4);
     const std::uint32_t packed = unit.packed + m;
-    const std::uint32_t row = packed / group;
-    float2 q = {0, 0};
-    if (row < unit.part.rows) {
-      q = *reinterpret_cast<const float2*>(
-          qkv + static_cast<std::size_t>(unit.part.first + row) * shape.row() +
-          (unit.kv * group + packed % group) * kDim + col);
-    }
+    const float2 q = *reinterpret_cast<const float2*>(
+        qkv + static_cast<std::size_t>(unit.part.first + packed / group) * shape.row() +
+        (unit.kv * group + packed % group) * kDim + col);
     *reinterpret_cast<std::uint32_t*>(to + m * TileRows<__half, kDim>::kPitch + pair * 4) =
         pack_half2(q.x * scale, q.y * scale);
+  }
+}
+// Zeros in place of those that there aren't.
+template <int kDim, int kThreads>
+__device__ void clear_queries(std::uint32_t rows, std::uint8_t* to) {
+  constexpr std::uint32_t kWords = TileRows<__half, kDim>::kPitch / 4;
+  for (std::uint32_t i = rows * kWords + threadIdx.x; i < kFewRows * kWords; i += kThreads) {
+    reinterpret_cast<std::uint32_t*>(to)[i] = 0;
   }
 }
 

@@ -67,7 +67,7 @@ std::size_t pages_per_sequence(const ExecutorOptions& options) {
 
 // What passes of many rows and of few keep between kernels, never both.
 std::size_t work_bytes(const Widths& w, const ExecutorOptions& options) {
-  const std::uint32_t rows = std::min(options.max_rows, most_few_rows(w.dim));
+  const std::uint32_t rows = std::min(options.max_rows, most_few_rows());
   const std::uint64_t parts = std::max(
       partial_floats(rows, std::max({w.dim, w.qkv_row, 2 * w.ffn})),
       partial_floats(std::min(rows, options.max_logit_rows), std::min(w.vocab, kMostOutputs)));
@@ -86,6 +86,13 @@ std::uint32_t* part_number(std::uint32_t* rows) { return rows - kNumberWords; }
 AttentionPart* parts_end(std::uint32_t* rows) {
   return reinterpret_cast<AttentionPart*>(rows - kNumberWords);
 }
+
+// The arrays of a batch's rows (BatchUpload::rows_array): a word a row each, two of the last.
+constexpr std::uint32_t kPositions = 1;  // after the tokens
+constexpr std::uint32_t kPageOffsets = 2;
+constexpr std::uint32_t kLogitRows = 3;
+constexpr std::uint32_t kTiles = 4;
+constexpr std::uint32_t kRowWords = 6;
 
 }  // namespace
 
@@ -183,26 +190,30 @@ std::uint64_t CachePool::bytes(const DecoderSpec& spec, const ExecutorOptions& o
   return total;
 }
 
-// The parts and their number, six arrays of max_rows words (a tile takes two), the page tables.
 BatchUpload::BatchUpload(const ExecutorOptions& options, const AttentionCut& cut)
     : max_rows_(options.max_rows), cut_(cut), host_(bytes(options)), device_(bytes(options)) {}
 
 std::uint64_t BatchUpload::bytes(const ExecutorOptions& options) {
-  return (first_row_word(options.max_rows) + options.max_rows * (6 + pages_per_sequence(options))) *
+  return (first_row_word(options.max_rows) +
+          options.max_rows * (kRowWords + pages_per_sequence(options))) *
          sizeof(std::uint32_t);
 }
 
 std::size_t BatchUpload::rows_at() const { return first_row_word(max_rows_); }
 
+std::uint32_t* BatchUpload::rows_array(std::uint32_t index) const {
+  return device_.as<std::uint32_t>() + rows_at() + std::size_t{index} * rows_;
+}
+
 DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::uint32_t further) {
+  rows_ = static_cast<std::uint32_t>(batch.tokens.size());
   auto* const host = host_.as<std::uint32_t>() + rows_at();
-  std::uint32_t* const positions = host + max_rows_;
-  std::uint32_t* const page_offsets = positions + max_rows_;
-  std::uint32_t* const logit_rows = page_offsets + max_rows_;
-  auto* const tiles = reinterpret_cast<RowTile*>(logit_rows + max_rows_);
-  std::uint32_t* const pages = logit_rows + 3 * std::size_t{max_rows_};
+  std::uint32_t* const row_positions = host + kPositions * rows_;
+  std::uint32_t* const page_offsets = host + kPageOffsets * rows_;
+  auto* const tiles = reinterpret_cast<RowTile*>(host + kTiles * rows_);
+  std::uint32_t* const pages = host + kRowWords * rows_;
   std::memcpy(host, batch.tokens.data(), batch.tokens.size_bytes());
-  std::copy(batch.logit_rows.begin(), batch.logit_rows.end(), logit_rows);
+  std::copy(batch.logit_rows.begin(), batch.logit_rows.end(), host + kLogitRows * rows_);
   std::uint32_t row = 0;
   std::uint32_t page_count = 0;
   tile_count_ = 0;
@@ -211,47 +222,38 @@ DeviceBatch BatchUpload::upload(const Batch& batch, cudaStream_t stream, std::ui
       tiles[tile_count_++] = {row + i, std::min(cut_.tile_rows, slice.rows - i)};
     }
     for (std::uint32_t i = 0; i < slice.rows; ++i, ++row) {
-      positions[row] = slice.start + i;
+      row_positions[row] = slice.start + i;
       page_offsets[row] = page_count;
     }
     const std::uint32_t used = pages_for(slice.start + slice.rows + further);
     std::copy_n(slice.pages.begin(), used, pages + page_count);
     page_count += used;
   }
-  const bool few = row <= kFewAttentionRows;
+  const bool few = rows_ <= kFewAttentionRows;
   const std::uint32_t parts =
       few ? write_parts(batch.sequences, cut_, further, parts_end(host)) : 0;
   *part_number(host) = parts;
   part_count_ = std::bit_ceil(parts);
   const std::size_t before = kNumberWords + parts * kPartWords;
-  auto* const device = device_.as<std::uint32_t>() + rows_at();
-  check(cudaMemcpyAsync(device - before, host - before,
-                        (before + 6 * std::size_t{max_rows_} + page_count) * sizeof(std::uint32_t),
+  const std::size_t words = before + std::size_t{kRowWords} * rows_ + page_count;
+  check(cudaMemcpyAsync(rows_array(0) - before, host - before, words * sizeof(std::uint32_t),
                         cudaMemcpyHostToDevice, stream),
         "uploading a batch");
-  return {reinterpret_cast<const TokenId*>(device), device + max_rows_, device + 2 * max_rows_,
-          device + 6 * max_rows_, static_cast<std::uint32_t>(batch.tokens.size())};
+  return {tokens(), positions(), rows_array(kPageOffsets), rows_array(kRowWords), rows_};
 }
 
-TokenId* BatchUpload::tokens() const {
-  return reinterpret_cast<TokenId*>(device_.as<std::uint32_t>() + rows_at());
-}
+TokenId* BatchUpload::tokens() const { return reinterpret_cast<TokenId*>(rows_array(0)); }
 
-std::uint32_t* BatchUpload::positions() const {
-  return device_.as<std::uint32_t>() + rows_at() + max_rows_;
-}
+std::uint32_t* BatchUpload::positions() const { return rows_array(kPositions); }
 
-const std::uint32_t* BatchUpload::logit_rows() const {
-  return device_.as<std::uint32_t>() + rows_at() + 3 * max_rows_;
-}
+const std::uint32_t* BatchUpload::logit_rows() const { return rows_array(kLogitRows); }
 
 const RowTile* BatchUpload::tiles() const {
-  return reinterpret_cast<const RowTile*>(device_.as<std::uint32_t>() + rows_at() + 4 * max_rows_);
+  return reinterpret_cast<const RowTile*>(rows_array(kTiles));
 }
 
 AttentionPartList BatchUpload::parts() const {
-  std::uint32_t* const rows = device_.as<std::uint32_t>() + rows_at();
-  return {parts_end(rows), part_number(rows), cut_.part_pages};
+  return {parts_end(rows_array(0)), part_number(rows_array(0)), cut_.part_pages};
 }
 
 AttentionShape attention_shape(const LayerSpec& layer) {

@@ -105,10 +105,15 @@ class BatchUpload {
 
  private:
   // Where the arrays of rows begin, in words: before them stand the number of parts, and before
-  // that the parts themselves, which grow downwards, so that one copy brings whatever there is.
+  // that the parts themselves, which grow downwards. Behind them come the page tables. So one copy
+  // brings what there is, and a batch of as many rows has its arrays in the same places.
   std::size_t rows_at() const;
+  // The device's array of rows number `index`: tokens, positions, where each row's page table
+  // begins, rows of logits, tiles (two words each).
+  std::uint32_t* rows_array(std::uint32_t index) const;
 
   std::uint32_t max_rows_;
+  std::uint32_t rows_ = 0;  // of the batch
   AttentionCut cut_;
   std::uint32_t tile_count_ = 0;
   std::uint32_t part_count_ = 0;

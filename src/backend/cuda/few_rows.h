@@ -65,10 +65,10 @@ struct PartialProduct {
   UnitCut cut;
 };
 
-// Multiprocessors that take part; and the most rows for which these products are the fastest in a
-// model of that width, on the device there is.
+// Multiprocessors that take part; and the most rows for which these products are the fastest, on
+// the device there is.
 std::uint32_t few_rows_blocks(int multiprocessors);
-std::uint32_t most_few_rows(std::uint32_t dim);
+std::uint32_t most_few_rows();
 // Floats that the parts of a launch of so many outputs take at most.
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs);
 

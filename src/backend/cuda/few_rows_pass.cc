@@ -42,7 +42,7 @@ FewRowsPass::FewRowsPass(const PassContext& context, const ExecutorOptions& opti
                          const DeviceProperties& device)
     : c_(context),
       blocks_(few_rows_blocks(device.multiprocessors)),
-      most_rows_(std::min(options.max_rows, most_few_rows(context.spec.dim))) {
+      most_rows_(std::min(options.max_rows, most_few_rows())) {
   c_.order = ColumnOrder::operand;
 }
 
@@ -97,10 +97,10 @@ void FewRowsPass::project(std::span<const Projection> projections, std::uint32_t
     StackedBias bias;
     while (stack.count < projections.size() &&
            (stack.count == 0 ||
-            stackable(*projections[stack.count - 1].matrix, *projections[stack.count].matrix))) {
+            stackable(projections[stack.count - 1].w, projections[stack.count].w))) {
       const Projection& next = projections[stack.count];
-      stack.part[stack.count] = *next.matrix;
-      stack.outputs += next.matrix->rows;
+      stack.part[stack.count] = next.w;
+      stack.outputs += next.w.rows;
       bias.part[stack.count] = next.bias;
       bias.end[stack.count] = stack.outputs;
       ++stack.count;
@@ -126,7 +126,7 @@ void FewRowsPass::add_block(std::size_t layer, const Projection& last, const Nor
   c_.adapt_half(layer, last.target, rows, c_.scratch.x.as<float>(), c_.spec.dim, stream);
   const Norm* const norm = next.norm;
   const bool fused = norm != nullptr && norm->weight != nullptr && norm->bias == nullptr;
-  launch_add_and_norm(multiply(*last.matrix, rows, stream), last.bias, rows, c_.spec.dim,
+  launch_add_and_norm(multiply(last.w, rows, stream), last.bias, rows, c_.spec.dim,
                       c_.scratch.x.as<float>(), fused ? norm->weight : nullptr,
                       c_.spec.norm_epsilon, c_.half->rows(next.order),
                       next.in_f32 ? c_.scratch.normed.as<float>() : nullptr, stream);
@@ -152,9 +152,9 @@ void FewRowsPass::queries(std::size_t index, const DeviceBatch& rows, cudaStream
     c_.timer.lap(Operation::rope_and_cache, stream);
     return;
   }
-  const std::array<Projection, 3> projections = {{{LoraTarget::q, &w.q, w.q_bias},
-                                                  {LoraTarget::k, &w.k, w.k_bias},
-                                                  {LoraTarget::v, &w.v, w.v_bias}}};
+  const std::array<Projection, 3> projections = {{{LoraTarget::q, w.q, w.q_bias},
+                                                  {LoraTarget::k, w.k, w.k_bias},
+                                                  {LoraTarget::v, w.v, w.v_bias}}};
   project(projections, rows.rows, qkv, shape.row(), stream);
   c_.adapt_half_qkv(index, shape, rows.rows, stream);
   c_.timer.lap(Operation::qkv, stream);
@@ -168,7 +168,7 @@ void FewRowsPass::attention(std::size_t index, const DeviceBatch& rows, cudaStre
   attend(c_, index, rows, stream);
   const bool mixed = c_.spec.layers[index].mixture.count > 0;  // whose router is in f32
   const bool experts_first = mixed && c_.weights.mixtures()[index].shared_up.rows == 0;
-  add_block(index, {LoraTarget::o, &w.o, w.o_bias}, norms.attention_post,
+  add_block(index, {LoraTarget::o, w.o, w.o_bias}, norms.attention_post,
             {&norms.feed_forward, mixed, experts_first ? ColumnOrder::natural : c_.order},
             rows.rows, stream);
   c_.timer.lap(Operation::attention_output, stream);
@@ -183,10 +183,10 @@ void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream
     mixture(index, rows, stream);
     add_branch(norms.feed_forward_post, next, rows, stream);
   } else {
-    hidden(index, {LoraTarget::gate, &w.gate, w.gate_bias}, {LoraTarget::up, &w.up, w.up_bias},
-           rows, stream);
+    hidden(index, {LoraTarget::gate, w.gate, w.gate_bias}, {LoraTarget::up, w.up, w.up_bias}, rows,
+           stream);
     c_.timer.lap(Operation::gate_up, stream);
-    add_block(index, {LoraTarget::down, &w.down, w.down_bias}, norms.feed_forward_post, next, rows,
+    add_block(index, {LoraTarget::down, w.down, w.down_bias}, norms.feed_forward_post, next, rows,
               stream);
   }
   c_.timer.lap(Operation::down, stream);
@@ -194,36 +194,28 @@ void FewRowsPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream
 
 void FewRowsPass::hidden(std::size_t layer, const Projection& gate, const Projection& up,
                          std::uint32_t rows, cudaStream_t stream) const {
-  const std::uint32_t ffn = up.matrix->rows;
-  const HalfRows half = c_.half_rows();
-  if (gate.matrix->rows > 0 && stackable(*gate.matrix, *up.matrix) &&
+  const std::uint32_t ffn = up.w.rows;
+  if (gate.w.rows > 0 && stackable(gate.w, up.w) &&
       !c_.adapters.change(layer, {gate.target, up.target})) {
-    const StackedMatrices both = {{*gate.matrix, *up.matrix}, 2, 2 * ffn, 0};
+    const StackedMatrices both = {{gate.w, up.w}, 2, 2 * ffn, 0};
     launch_gated_parts(c_.spec.activation, multiply(both, 2 * ffn, rows, stream), gate.bias,
-                       up.bias, rows, ffn, half, stream);
+                       up.bias, rows, ffn, c_.half_rows(), stream);
     return;
   }
-  float* const gated = c_.scratch.gate.as<float>();
-  float* const plain = c_.scratch.up.as<float>();
-  const auto project_adapted = [&](const Projection& p, float* y) {
-    project({&p, 1}, rows, y, ffn, stream);
-    c_.adapt_half(layer, p.target, rows, y, ffn, stream);
-  };
-  project_adapted(up, plain);
-  if (gate.matrix->rows > 0) {
-    project_adapted(gate, gated);
-    launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
-  } else {
-    launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
-  }
+  launch_hidden_apart(
+      c_, layer, gate, up, rows,
+      [&](const Projection& p, float* y) {
+        project({&p, 1}, rows, y, ffn, stream);
+      },
+      stream);
 }
 
 void FewRowsPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {
   const DeviceMixture& w = c_.weights.mixtures()[index];
   if (w.shared_up.rows > 0) {
-    hidden(index, {LoraTarget::gate, &w.shared_gate, nullptr},
-           {LoraTarget::up, &w.shared_up, nullptr}, rows, stream);
-    const Projection down{LoraTarget::down, &w.shared_down, nullptr};
+    hidden(index, {LoraTarget::gate, w.shared_gate, nullptr},
+           {LoraTarget::up, w.shared_up, nullptr}, rows, stream);
+    const Projection down{LoraTarget::down, w.shared_down, nullptr};
     project({&down, 1}, rows, c_.scratch.branch.as<float>(), c_.spec.dim, stream);
     // Experts take columns as they come.
     launch_to_half(c_.scratch.normed.as<float>(), rows, c_.spec.dim, c_.half->rows(), stream);

@@ -7,6 +7,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/few_rows.h"
 #include "backend/cuda/pass_context.h"
+#include "backend/cuda/projection.h"
 
 namespace edgerunner::cuda {
 
@@ -28,11 +29,6 @@ class FewRowsPass {
   void head(std::uint32_t wanted, cudaStream_t stream) const;
 
  private:
-  struct Projection {
-    LoraTarget target;
-    const DeviceMatrix* matrix;
-    const float* bias;
-  };
   // W x, in parts, for the rows in half: of `outputs` outputs from w.first on, or of a whole
   // matrix. The next product overwrites them.
   PartialProduct multiply(const StackedMatrices& w, std::uint32_t outputs, std::uint32_t rows,

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kMaxHeadDim)
   wait_for_previous();
   const RowHead head(shape, weights, batch, row, h);
   float sum[1];
-  product_at<5>(
+  product_at<7>(
       product, row, at, shape.row(), [&](std::uint32_t) { return parts; }, sum);
   head.store(shape, weights.epsilon, biased ? __fadd_rn(sum[0], added) : sum[0],
              qkv + static_cast<std::size_t>(row) * shape.row() + at[0], keys, values);

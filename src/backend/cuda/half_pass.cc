@@ -122,10 +122,10 @@ void HalfPass::feed_forward(std::size_t index, std::uint32_t rows, cudaStream_t 
 void HalfPass::hidden(std::size_t layer, const Projection& gate, const Projection& up,
                       std::uint32_t rows, cudaStream_t stream) const {
   const std::uint32_t ffn = up.w.rows;
-  const HalfRows half = c_.half->rows();
-  float* const gated = c_.scratch.gate.as<float>();
   if (wgmma_ && gate.w.rows > 0 && c_.spec.activation == Activation::silu &&
       !c_.adapters.change(layer, {gate.target, up.target})) {
+    const HalfRows half = c_.half->rows();
+    float* const gated = c_.scratch.gate.as<float>();
     auto* const unpacked = c_.half->work.as<__half>();
     launch_dequantize_to_half(gate.w, 0, ffn, unpacked, stream);
     launch_dequantize_to_half(up.w, 0, ffn, unpacked + std::size_t{ffn} * c_.spec.dim, stream);
@@ -143,18 +143,10 @@ void HalfPass::hidden(std::size_t layer, const Projection& gate, const Projectio
     launch_to_half(gated, rows, ffn, half, stream);
     return;
   }
-  const auto project = [&](const Projection& p, float* y) {
-    multiply(p.w, p.bias, y, ffn, rows, false, stream);
-    c_.adapt_half(layer, p.target, rows, y, ffn, stream);
-  };
-  float* const plain = c_.scratch.up.as<float>();
-  project(up, plain);
-  if (gate.w.rows > 0) {
-    project(gate, gated);
-    launch_activate_to_half(c_.spec.activation, gated, plain, rows, ffn, half, stream);
-  } else {
-    launch_activate_to_half(c_.spec.activation, plain, nullptr, rows, ffn, half, stream);
-  }
+  launch_hidden_apart(
+      c_, layer, gate, up, rows,
+      [&](const Projection& p, float* y) { multiply(p.w, p.bias, y, ffn, rows, false, stream); },
+      stream);
 }
 
 void HalfPass::mixture(std::size_t index, std::uint32_t rows, cudaStream_t stream) const {

@@ -6,6 +6,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/pass_context.h"
 #include "backend/cuda/prefill_ops.h"
+#include "backend/cuda/projection.h"
 
 namespace edgerunner::cuda {
 
@@ -22,12 +23,6 @@ class HalfPass {
   void head(std::uint32_t wanted, cudaStream_t stream) const;
 
  private:
-  struct Projection {
-    LoraTarget target;
-    const DeviceMatrix& w;
-    const float* bias;
-  };
-
   // y (+)= W x + bias for the rows in half, the matrix unpacked part by part.
   void multiply(const DeviceMatrix& w, const float* bias, float* y, std::uint32_t y_stride,
                 std::uint32_t rows, bool add, cudaStream_t stream) const;

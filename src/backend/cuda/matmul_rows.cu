@@ -25,10 +25,8 @@ std::uint32_t few_rows_blocks(int multiprocessors) {
   return std::min(static_cast<std::uint32_t>(multiprocessors), kMostBlocks);
 }
 
-std::uint32_t most_few_rows(std::uint32_t dim) {
-  constexpr std::uint32_t kNarrow = 1536;  // matrices have fewer units than there are blocks
-  if (!wgmma_supports(device_major())) return kLittleRows;
-  return dim < kNarrow ? 2 * kRowTile : kMostFewRows;
+std::uint32_t most_few_rows() {
+  return wgmma_supports(device_major()) ? kMostFewRows : kLittleRows;
 }
 
 std::uint64_t partial_floats(std::uint32_t rows, std::uint32_t outputs) {

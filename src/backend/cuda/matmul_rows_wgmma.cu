@@ -20,8 +20,11 @@ constexpr int kMostStages = 5;
 [[maybe_unused]] constexpr int kMultiplyingWarps = kRowsThreads / 32;
 constexpr int kFetchingThreads = 128;
 constexpr int kThreads = kRowsThreads + kFetchingThreads;
-// Registers of a thread that multiplies whole tiles of rows and of one that fetches for them, out
-// of the 96 that there are for each.
+// Registers of a thread: as many as there are, but for up to 32 rows as few as leave room for a
+// block of what follows (few_rows_ops.cu).
+template <int kRows>
+constexpr int kRegisters = kRows <= 32 ? 80 : 96;
+// Of one that multiplies whole tiles of rows, and of one that fetches for them.
 [[maybe_unused]] constexpr int kMultiplyingRegisters = 112;
 [[maybe_unused]] constexpr int kFetchingRegisters = 32;
 
@@ -137,39 +140,53 @@ __device__ void multiply_units(const RowsArguments& m,
   const int row_of_lane = warp * 16 + Unit::row_of(lane >> 2);
   const std::uint32_t begin = m.cut.begin(blockIdx.x);
   const std::uint32_t end = m.cut.begin(blockIdx.x + 1);
-  float sum[kRows / 2] = {};
+  // Products are waited for after the next ones have been asked for, and so the matrix units work
+  // while operands are made. There is no room for these beside the sums of a whole tile of rows,
+  // where the other warpgroups keep the matrix units busy.
+  constexpr int kInFlight = kRows == kRowTile ? 0 : 1;
   RingPlace<Size::kStages> place;
   for (std::uint32_t first_row = blockIdx.y * kRows; first_row < m.rows;
        first_row += gridDim.y * kRows) {
     std::uint32_t tile = begin / m.cut.units;
     std::uint32_t k = begin - tile * m.cut.units;
-    for (std::uint32_t unit = begin; unit < end; ++unit) {
-      ring.await_full(place);
-      const std::uint8_t* const stage = shared + place.stage() * Size::kStage;
+    for (std::uint32_t unit = begin; unit < end;) {
+      // The units of a part.
+      const std::uint32_t last = min(end, unit + m.cut.units - k) - 1;
+      float sum[kRows / 2] = {};
+      RingPlace<Size::kStages> reading = place;  // the stage whose products are in flight
+#pragma unroll 1
+      for (std::uint32_t i = unit; i <= last; ++i) {
+        ring.await_full(place);
+        const std::uint8_t* const stage = shared + place.stage() * Size::kStage;
 #pragma unroll
-      for (int group = 0; group < 2; ++group) {
-        std::uint32_t a[2][8];
+        for (int group = 0; group < 2; ++group) {
+          std::uint32_t a[2][8];
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
-                        static_cast<int>(k & 3), a[h]);
+          for (int h = 0; h < 2; ++h) {
+            Unit::weights(stage, stage + UnitPlaces<T>::kHeaders, row_of_lane + h * 8, group, c,
+                          static_cast<int>(k & 3), a[h]);
+          }
+          const std::uint64_t x =
+              wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
+          wgmma_fence();
+#pragma unroll
+          for (int s = 0; s < 4; ++s) {
+            wgmma_f16(sum, a[0][2 * s], a[1][2 * s], a[0][2 * s + 1], a[1][2 * s + 1], x + 2 * s);
+          }
+          wgmma_commit();
+          wgmma_wait<kInFlight>();
+          if (kInFlight == 1 && group == 0 && i != unit) ring.give_back(reading);
         }
-        const std::uint64_t x = wgmma_tile(shared_address(stage) + Size::kX + group * Size::kGroup);
-        wgmma_fence();
-#pragma unroll
-        for (int s = 0; s < 4; ++s) {
-          wgmma_f16(sum, a[0][2 * s], a[1][2 * s], a[0][2 * s + 1], a[1][2 * s + 1], x + 2 * s);
-        }
-        wgmma_commit();
-        // There is no room for the next group's operands beside the sums of a whole tile of rows;
-        // the other warpgroups keep the matrix units busy.
-        if (kRows == kRowTile || group == 1) wgmma_wait<0>();
+        if (kInFlight == 0) ring.give_back(place);
+        reading = place;
+        place.advance();
+        ++k;
       }
-      ring.give_back(place);
-      place.advance();
-      if (++k != m.cut.units && unit + 1 != end) continue;
+      if (kInFlight == 1) {
+        wgmma_wait<0>();
+        ring.give_back(reading);
+      }
 
-      // The part is complete.
       float* const to =
           m.parts + (static_cast<std::size_t>(blockIdx.x + tile) * m.stride + first_row) * kTile +
           row_of_lane;
@@ -177,8 +194,8 @@ __device__ void multiply_units(const RowsArguments& m,
       for (int i = 0; i < kRows / 2; ++i) {
         const std::uint32_t row = i / 4 * 8 + 2 * c + (i & 1);
         if (first_row + row < m.rows) to[row * kTile + (i >> 1 & 1) * 8] = sum[i];
-        sum[i] = 0;
       }
+      unit = last + 1;
       k = 0;
       ++tile;
     }
@@ -188,7 +205,7 @@ __device__ void multiply_units(const RowsArguments& m,
 #endif
 
 template <ElementType T, int kRows>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __maxnreg__(kRegisters<kRows>)
     rows_kernel(const __grid_constant__ RowsArguments m, const __grid_constant__ RowsMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Size = Sizes<T, kRows>;

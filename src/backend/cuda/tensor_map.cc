@@ -48,7 +48,7 @@ CUtensorMap tensor_map(const TensorRows& rows, std::uint32_t box_bytes, std::uin
   const CUresult result =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, const_cast<void*>(rows.data), sizes, strides,
              box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(box_bytes),
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw Error(ErrorCode::device, "a matrix can't be described to the tensor memory accelerator");
   }

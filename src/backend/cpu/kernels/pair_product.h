@@ -16,6 +16,10 @@
 namespace edgerunner::cpu {
 namespace {
 
+// From more rows of activations on, a core holds too few operations at once to ask by itself for as
+// much memory as it could wait for.
+inline constexpr std::uint32_t kStreamTokens = 2;
+
 // Calls run(PairTile) with a tile of `tokens` rows of activations, up to S::kPairTokens.
 template <class S, int kTokens = 1, class Run>
 inline void with_pair_tile(std::uint32_t tokens, PairActivations x, const Run& run) {
@@ -26,10 +30,10 @@ inline void with_pair_tile(std::uint32_t tokens, PairActivations x, const Run& r
   run(tile);
 }
 
-// Up to S::kPairTokens rows of activations. So few operations are left for a weight that memory is
-// all they wait for, and what the machine's own prefetchers bring is the most there is to have:
-// they follow rows that are read from end to end, more of it the more streams there are. So the
-// rows are taken from kStreams places of a share in turn.
+// One or two rows of activations. So few operations are left for a weight that memory is all they
+// wait for, and what the machine's own prefetchers bring is the most there is to have: they follow
+// rows that are read from end to end, more of it the more streams there are. So the rows are taken
+// from kStreams places of a share in turn.
 template <class S, bool kFromHalves>
 class PairStreams {
  public:
@@ -85,7 +89,7 @@ class PairStreams {
       rows.row[i] = product_.weights + row_of(i) * product_.row_bytes;
     }
     with_pair_tile<S>(product_.tokens, {product_.x, product_.x_stride},
-                      [&](auto& tile) { tile.run(rows, scratch_.sums + at, kRows); });
+                      [&](auto& tile) { tile.run_in_turn(rows, scratch_.sums + at, kRows); });
   }
 
   // From the order of tiles, a row of each stream in turn, to that of streams.
@@ -136,7 +140,8 @@ class PairProduct {
   static constexpr auto kTile = static_cast<std::uint32_t>(kTileRows<S>);
   static constexpr std::uint32_t kTileLines = PanelRows<S>::kRecord / 64;  // a step
   static constexpr auto kMostTokens = static_cast<std::uint32_t>(S::kPairTokens);
-  static constexpr std::uint32_t kMostRows = 32;  // of a panel: the sums that scratch has room for
+  static constexpr std::uint32_t kRowsAhead = 16;  // are fetched where no panel is filled
+  static constexpr std::uint32_t kMostRows = 32;   // of a panel: the sums that scratch has room for
 
   static std::size_t tile_bytes(std::uint32_t cols) {
     return PanelRows<S>::kRecord * PanelRows<S>{nullptr, cols}.steps();
@@ -159,10 +164,19 @@ class PairProduct {
       }
       return from;
     };
+    // As much as `count` rows take, from row `first` on or of what is read after the share.
+    const auto fetch_rows = [&](std::uint32_t first, std::uint32_t count, std::uint32_t lines) {
+      const std::uint8_t* next =
+          first < row_end
+              ? product.weights + first * product.row_bytes
+              : product.after(row_end) + std::size_t{first - row_end} * product.row_bytes;
+      return Fetch{next, next + count * product.row_bytes, lines};
+    };
     const std::size_t bytes = tile_bytes(product.cols);
-    if (bytes > Scratch::kPanelBytes) {
+    if (tokens_ <= kMostTokens || bytes > Scratch::kPanelBytes) {
       return add_tiles(rows, [&](auto& tile, std::uint32_t r, float* sums) {
-        tile.run(tile_rows(r), sums, kMostRows);
+        Fetch fetch = fetch_rows(row + r + kRowsAhead, kTile, kTileLines);
+        tile.run(tile_rows(r), fetch, sums, kMostRows);
       });
     }
     *scratch_.laid_out = {};
@@ -172,11 +186,8 @@ class PairProduct {
     for (std::uint32_t r = 0; r < rows; r += kTile) panel_rows(r).fill(tile_rows(r));
     // The next panel, read evenly over the tiles as far as a line a step goes.
     const std::uint32_t passes = passes_over_rows();
-    const std::uint8_t* next = row + rows < row_end
-                                   ? product.weights + (row + rows) * product.row_bytes
-                                   : product.after(row_end);
-    Fetch fetch{next, next + rows * product.row_bytes,
-                passes < kTileLines ? (kTileLines + passes - 1) / passes : 1};
+    Fetch fetch =
+        fetch_rows(row + rows, rows, passes < kTileLines ? (kTileLines + passes - 1) / passes : 1);
     add_tiles(rows, [&](auto& tile, std::uint32_t r, float* sums) {
       tile.run(panel_rows(r), fetch, sums, kMostRows);
     });
@@ -209,7 +220,7 @@ class PairProduct {
 template <class S>
 void multiply_pairs(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
                     const Scratch& scratch) {
-  if (product.tokens <= S::kPairTokens && product.gate == nullptr) {
+  if (product.tokens <= kStreamTokens && product.gate == nullptr) {
     if (product.type == ElementType::f16) {
       return PairStreams<S, true>(product, scratch).run(row_begin, row_end);
     }

@@ -37,14 +37,6 @@ struct FileRows {
     return S::template load_pairs<kFromHalves>(row + vector * kVectorRows<S>,
                                                kStepBytes * step + sizeof(typename S::I) * part);
   }
-  // What a vector's rows hold farther on, once for every line of it.
-  void fetch_ahead(std::uint32_t step, int vector) const {
-    constexpr std::size_t kAhead = 2048;
-    if (step % (64 / kStepBytes) != 0) return;
-    for (int r = 0; r < kVectorRows<S>; ++r) {
-      __builtin_prefetch(row[vector * kVectorRows<S> + r] + kStepBytes * step + kAhead, 0, 2);
-    }
-  }
   // The columns behind the whole steps, as a step of their own.
   void copy_rest(std::uint8_t (&out)[kTileRows<S>][kStepBytes], FileRows& rest) const {
     rest.cols = kStepColumns;
@@ -120,42 +112,50 @@ class PairTile {
 
   explicit PairTile(PairActivations x) : x_(x) {}
 
-  // The sums to [kTokens, stride]. Rows in the file are read one vector after the other, each from
-  // end to end.
+  // The sums to [kTokens, stride]; of rows one vector after the other, each from end to end.
   template <bool kFromHalves>
-  void run(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride) {
-    const auto nothing = [](std::uint32_t) {};
-#pragma GCC unroll 2
-    for (int part = 0; part < kRowParts<S>; ++part) {
-      clear(part);
+  void run_in_turn(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride) {
+    run_file(rows, sums, stride, [&](int part) {
 #pragma GCC unroll 8
       for (int v = 0; v < S::kPairVectors; ++v) {
-        add_steps<1>(rows, 0, v, part, [&](std::uint32_t step) {
-          if (kTokens >= kFetchedTokens && part == 0) rows.fetch_ahead(step, v);
-        });
+        add_steps<1>(rows, 0, v, part, [] {});
       }
-      if (rows.has_rest()) {
-        std::uint8_t bytes[kTileRows<S>][kStepBytes];
-        FileRows<S, kFromHalves> rest;
-        rows.copy_rest(bytes, rest);
-        add_steps<S::kPairVectors>(rest, rows.steps(), 0, part, nothing);
-      }
-    }
-    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+    });
+  }
+  // Of all rows side by side.
+  template <bool kFromHalves>
+  void run(const FileRows<S, kFromHalves>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
+    run_file(rows, sums, stride, [&](int part) {
+      add_steps<S::kPairVectors>(rows, 0, 0, part, [&] { fetch.step(); });
+    });
   }
   void run(const PanelRows<S>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
 #pragma GCC unroll 2
     for (int part = 0; part < kRowParts<S>; ++part) {
       clear(part);
-      add_steps<S::kPairVectors>(rows, 0, 0, part, [&](std::uint32_t) { fetch.step(); });
+      add_steps<S::kPairVectors>(rows, 0, 0, part, [&] { fetch.step(); });
     }
     S::template store_pair_sums<kTokens>(sum_, sums, stride);
   }
 
  private:
-  // From so many rows of activations on, a core holds too few operations at once to have asked for
-  // as much memory as it could wait for.
-  static constexpr int kFetchedTokens = 3;
+  // add_whole(part) adds the whole steps.
+  template <bool kFromHalves, class AddWhole>
+  void run_file(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride,
+                const AddWhole& add_whole) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kRowParts<S>; ++part) {
+      clear(part);
+      add_whole(part);
+      if (rows.has_rest()) {
+        std::uint8_t bytes[kTileRows<S>][kStepBytes];
+        FileRows<S, kFromHalves> rest;
+        rows.copy_rest(bytes, rest);
+        add_steps<S::kPairVectors>(rest, rows.steps(), 0, part, [] {});
+      }
+    }
+    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+  }
 
   void clear(int part) {
 #pragma GCC unroll 8
@@ -179,7 +179,7 @@ class PairTile {
     }
     const std::uint32_t steps = rows.steps();
     for (std::uint32_t step = 0; step < steps; ++step) {
-      fetch(step);
+      fetch();
       I four[kTokens];
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) four[t] = S::broadcast_pairs(x + t * x_.stride);

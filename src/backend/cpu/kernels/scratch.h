@@ -15,9 +15,9 @@ inline constexpr std::uint32_t kRowTokens = 4;
 inline constexpr std::uint32_t kDirectTokens = 16;
 inline constexpr std::uint32_t kFloatRowTokens = 8;
 // Rows of bfloat16 activations in a tile. Up to so many take weights as they are in the file.
-inline constexpr int kAvx512PairTokens = 6;
-inline constexpr int kAvx2PairTokens = 2;
-inline constexpr int kNeonPairTokens = 4;
+inline constexpr int kAvx512Bf16Tokens = 6;
+inline constexpr int kAvx2Bf16Tokens = 2;
+inline constexpr int kNeonBf16Tokens = 4;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.

@@ -83,7 +83,7 @@ std::string describe_avx2(ElementType weights, ActivationFormat format, std::uin
     case ActivationFormat::f32:
       return describe_panels(weights, "AVX2 f32", rows, 0, kFewTokens);
     case ActivationFormat::bf16:
-      return describe_panels(weights, "AVX2 bf16 by f32", rows, kAvx2PairTokens, 0);
+      return describe_panels(weights, "AVX2 bf16 by f32", rows, kAvx2Bf16Tokens, 0);
     case ActivationFormat::q8:
       break;
   }
@@ -100,7 +100,7 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
                              kFewTokens);
     }
     case ActivationFormat::bf16:
-      return describe_panels(weights, "AVX-512 BF16", rows, kAvx512PairTokens, 0);
+      return describe_panels(weights, "AVX-512 BF16", rows, kAvx512Bf16Tokens, 0);
     case ActivationFormat::q8:
       break;
   }
@@ -124,7 +124,7 @@ std::string describe_neon_panels(ElementType weights, ActivationFormat format, s
     case ActivationFormat::f32:
       return describe_panels(weights, "NEON f32", rows, 0, kFewTokens);
     case ActivationFormat::bf16:
-      return describe_panels(weights, "NEON bf16 by f32", rows, kNeonPairTokens, 0);
+      return describe_panels(weights, "NEON bf16 by f32", rows, kNeonBf16Tokens, 0);
     case ActivationFormat::q8:
       break;
   }

@@ -28,8 +28,8 @@ struct Avx2 {
   static constexpr int kTokensHalves = 3;  // of CodeForm::half_scales, which holds a third set
   // Weight rows and rows of activations of a tile of pairs: 4 x 2 sums leave 8 registers for both
   // halves of the pairs of the activations and of a row.
-  static constexpr int kPairVectors = 4;
-  static constexpr int kPairTokens = kAvx2PairTokens;
+  static constexpr int kBf16Vectors = 4;
+  static constexpr int kBf16Tokens = kAvx2Bf16Tokens;
 
   static F zero() { return _mm256_setzero_ps(); }
   static F set(float x) { return _mm256_set1_ps(x); }
@@ -98,18 +98,18 @@ struct Avx2 {
   }
   // 32 bytes at `offset` of a row; f16 are rounded.
   template <bool kFromHalves>
-  static I load_pairs(const std::uint8_t* const* row, std::size_t offset) {
+  static I load_bf16(const std::uint8_t* const* row, std::size_t offset) {
     const I pairs = _mm256_loadu_si256(reinterpret_cast<const I*>(*row + offset));
     if constexpr (!kFromHalves) return pairs;
     return _mm256_set_m128i(to_bf16(_mm256_cvtph_ps(_mm256_extracti128_si256(pairs, 1))),
                             to_bf16(_mm256_cvtph_ps(_mm256_castsi256_si128(pairs))));
   }
-  static I broadcast_pairs(const std::byte* p) {
+  static I broadcast_bf16(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const I*>(p));
   }
   // The sums of four rows' lanes, folded until one is left.
   template <int kTokens>
-  static void store_pair_sums(const F (&sums)[kTokens][4][1], float* out, std::uint32_t stride) {
+  static void store_bf16_sums(const F (&sums)[kTokens][4][1], float* out, std::uint32_t stride) {
     const auto fold = [](F a, F b) {
       return add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
     };

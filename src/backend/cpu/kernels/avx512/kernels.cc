@@ -5,8 +5,8 @@
 #include "backend/cpu/kernels/avx512/prepare.h"
 #include "backend/cpu/kernels/avx512/row_kernels.h"
 #include "backend/cpu/kernels/avx512/simd.h"
+#include "backend/cpu/kernels/bf16_product.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/pair_product.h"
 #include "backend/cpu/kernels/panel_kernels.h"
 #include "backend/cpu/kernels/panel_product.h"
 
@@ -20,7 +20,7 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
   if (product.format == ActivationFormat::bf16) {
-    return multiply_pairs<Avx512>(product, row_begin, row_end, Scratch(scratch));
+    return multiply_bf16<Avx512>(product, row_begin, row_end, Scratch(scratch));
   }
   if (product.tokens <= kDirectTokens) {
     const RowMultiply by_rows = row_kernel(product.type, product.format);

@@ -27,8 +27,8 @@ struct Avx512 {
   static constexpr int kTokensHalves = 4;  // of CodeForm::half_scales, which holds a third set
   // Vectors of weight rows and rows of activations of a tile of pairs: 4 x 6 sums leave 8 registers
   // for the activations and a vector of weights.
-  static constexpr int kPairVectors = 4;
-  static constexpr int kPairTokens = kAvx512PairTokens;
+  static constexpr int kBf16Vectors = 4;
+  static constexpr int kBf16Tokens = kAvx512Bf16Tokens;
 
   static F zero() { return _mm512_setzero_ps(); }
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -101,7 +101,7 @@ struct Avx512 {
   }
   // 32 bytes at `offset` of each of two rows; f16 are rounded.
   template <bool kFromHalves>
-  [[gnu::always_inline]] static I load_pairs(const std::uint8_t* const* rows, std::size_t offset) {
+  [[gnu::always_inline]] static I load_bf16(const std::uint8_t* const* rows, std::size_t offset) {
     const auto row = [&](int r) __attribute__((always_inline)) {
       return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset));
     };
@@ -112,13 +112,13 @@ struct Avx512 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(row(0)), row(1), 1);
   }
   // 32 bytes for both.
-  static I broadcast_pairs(const std::byte* p) {
+  static I broadcast_bf16(const std::byte* p) {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
   // The sums of eight rows' lanes, to each of which four vectors have half; lanes are folded until
   // one is left.
   template <int kTokens>
-  [[gnu::always_inline]] static void store_pair_sums(const F (&sums)[kTokens][4][1], float* out,
+  [[gnu::always_inline]] static void store_bf16_sums(const F (&sums)[kTokens][4][1], float* out,
                                                      std::uint32_t stride) {
     // The two sums left of each row: of rows q and 4 + q in quarter q.
     const auto two = [&](int t) __attribute__((always_inline)) {

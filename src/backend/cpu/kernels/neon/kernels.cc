@@ -1,10 +1,10 @@
 // The kernels of NEON with the dot product instructions. All but its three functions have internal
 // linkage, and nothing here instantiates a template of the standard library, so that no code of
 // this instruction set can stand in for another translation unit's.
+#include "backend/cpu/kernels/bf16_product.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/neon/kernel_table.h"
 #include "backend/cpu/kernels/neon/prepare.h"
-#include "backend/cpu/kernels/pair_product.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -29,7 +29,7 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
   if (product.format == ActivationFormat::bf16) {
-    return multiply_pairs<Neon>(product, row_begin, row_end, Scratch(scratch));
+    return multiply_bf16<Neon>(product, row_begin, row_end, Scratch(scratch));
   }
   multiply_panels<Neon>(product, kernel_for<Dotprod>, row_begin, row_end, Scratch(scratch));
 }

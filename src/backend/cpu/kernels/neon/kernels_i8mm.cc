@@ -1,9 +1,9 @@
 // The kernels of NEON with the 8-bit matrix instructions; for its linkage see kernels.cc.
+#include "backend/cpu/kernels/bf16_product.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/neon/kernel_table.h"
 #include "backend/cpu/kernels/neon/prepare.h"
 #include "backend/cpu/kernels/neon/tile_i8mm.h"
-#include "backend/cpu/kernels/pair_product.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -28,7 +28,7 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
   if (product.format == ActivationFormat::bf16) {
-    return multiply_pairs<Neon>(product, row_begin, row_end, Scratch(scratch));
+    return multiply_bf16<Neon>(product, row_begin, row_end, Scratch(scratch));
   }
   multiply_panels<Neon>(product, kernel_for<I8mm>, row_begin, row_end, Scratch(scratch));
 }

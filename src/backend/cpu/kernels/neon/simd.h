@@ -26,8 +26,8 @@ struct Neon {
   static constexpr int kTokensHalves = 4;
   // Weight rows and rows of activations of a tile of pairs: 4 x 4 sums leave 16 registers for both
   // halves of the pairs of the activations and of a row.
-  static constexpr int kPairVectors = 4;
-  static constexpr int kPairTokens = kNeonPairTokens;
+  static constexpr int kBf16Vectors = 4;
+  static constexpr int kBf16Tokens = kNeonBf16Tokens;
 
   static F zero() { return vdupq_n_f32(0.0F); }
   static F set(float x) { return vdupq_n_f32(x); }
@@ -96,14 +96,14 @@ struct Neon {
   }
   // 16 bytes at `offset` of a row; f16 are rounded.
   template <bool kFromHalves>
-  static I load_pairs(const std::uint8_t* const* row, std::size_t offset) {
+  static I load_bf16(const std::uint8_t* const* row, std::size_t offset) {
     const uint8x16_t pairs = vld1q_u8(*row + offset);
     if constexpr (!kFromHalves) return vreinterpretq_s32_u8(pairs);
     const float16x8_t halves = vreinterpretq_f16_u8(pairs);
     return vreinterpretq_s32_u16(vcombine_u16(to_bf16(vcvt_f32_f16(vget_low_f16(halves))),
                                               to_bf16(vcvt_high_f32_f16(halves))));
   }
-  static I broadcast_pairs(const std::byte* p) {
+  static I broadcast_bf16(const std::byte* p) {
     return load_integers(reinterpret_cast<const std::uint8_t*>(p));
   }
   static void store_record(std::uint8_t* record, int v, I x) {
@@ -111,7 +111,7 @@ struct Neon {
   }
   // The sums of four rows' lanes, folded until one is left.
   template <int kTokens>
-  static void store_pair_sums(const F (&sums)[kTokens][4][2], float* out, std::uint32_t stride) {
+  static void store_bf16_sums(const F (&sums)[kTokens][4][2], float* out, std::uint32_t stride) {
     const auto fold = [](F a, F b) {
       return add(vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
                  vcombine_f32(vget_high_f32(a), vget_high_f32(b)));

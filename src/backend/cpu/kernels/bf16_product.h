@@ -1,6 +1,6 @@
 #pragma once
 
-// The product of bfloat16 activations with weights of 16 bits. Up to S::kPairTokens rows of
+// The product of bfloat16 activations with weights of 16 bits. Up to S::kBf16Tokens rows of
 // activations take them as they are in the file; for more, a panel of weight rows that stays in the
 // level 2 cache is laid out in scratch as the tiles read it. Written once over a set of vector
 // operations S, included by the translation unit of each instruction set.
@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/bf16_tile.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 #include "backend/cpu/kernels/outputs.h"
-#include "backend/cpu/kernels/pair_tile.h"
 #include "backend/cpu/kernels/scratch.h"
 
 namespace edgerunner::cpu {
@@ -20,13 +20,13 @@ namespace {
 // much memory as it could wait for.
 inline constexpr std::uint32_t kStreamTokens = 2;
 
-// Calls run(PairTile) with a tile of `tokens` rows of activations, up to S::kPairTokens.
+// Calls run(Bf16Tile) with a tile of `tokens` rows of activations, up to S::kBf16Tokens.
 template <class S, int kTokens = 1, class Run>
-inline void with_pair_tile(std::uint32_t tokens, PairActivations x, const Run& run) {
-  if constexpr (kTokens < S::kPairTokens) {
-    if (tokens > kTokens) return with_pair_tile<S, kTokens + 1>(tokens, x, run);
+inline void with_bf16_tile(std::uint32_t tokens, Bf16Activations x, const Run& run) {
+  if constexpr (kTokens < S::kBf16Tokens) {
+    if (tokens > kTokens) return with_bf16_tile<S, kTokens + 1>(tokens, x, run);
   }
-  PairTile<S, kTokens> tile(x);
+  Bf16Tile<S, kTokens> tile(x);
   run(tile);
 }
 
@@ -35,9 +35,9 @@ inline void with_pair_tile(std::uint32_t tokens, PairActivations x, const Run& r
 // rows that are read from end to end, more of it the more streams there are. So the rows are taken
 // from kStreams places of a share in turn.
 template <class S, bool kFromHalves>
-class PairStreams {
+class Bf16Streams {
  public:
-  PairStreams(const RawProduct& product, const Scratch& scratch)
+  Bf16Streams(const RawProduct& product, const Scratch& scratch)
       : product_(product), scratch_(scratch) {}
 
   void run(std::uint32_t row_begin, std::uint32_t row_end) const {
@@ -88,7 +88,7 @@ class PairStreams {
     for (std::uint32_t i = 0; i < kTile; ++i) {
       rows.row[i] = product_.weights + row_of(i) * product_.row_bytes;
     }
-    with_pair_tile<S>(product_.tokens, {product_.x, product_.x_stride},
+    with_bf16_tile<S>(product_.tokens, {product_.x, product_.x_stride},
                       [&](auto& tile) { tile.run_in_turn(rows, scratch_.sums + at, kRows); });
   }
 
@@ -111,9 +111,9 @@ class PairStreams {
 
 // The outputs of a group of rows of activations, at most kGroupTokens.
 template <class S>
-class PairProduct {
+class Bf16Product {
  public:
-  PairProduct(const RawProduct& product, std::uint32_t first_token, const Scratch& scratch)
+  Bf16Product(const RawProduct& product, std::uint32_t first_token, const Scratch& scratch)
       : first_token_(first_token),
         tokens_(product.tokens - first_token < kGroupTokens ? product.tokens - first_token
                                                             : kGroupTokens),
@@ -139,7 +139,7 @@ class PairProduct {
  private:
   static constexpr auto kTile = static_cast<std::uint32_t>(kTileRows<S>);
   static constexpr std::uint32_t kTileLines = PanelRows<S>::kRecord / 64;  // a step
-  static constexpr auto kMostTokens = static_cast<std::uint32_t>(S::kPairTokens);
+  static constexpr auto kMostTokens = static_cast<std::uint32_t>(S::kBf16Tokens);
   static constexpr std::uint32_t kRowsAhead = 16;  // are fetched where no panel is filled
   static constexpr std::uint32_t kMostRows = 32;   // of a panel: the sums that scratch has room for
 
@@ -203,7 +203,7 @@ class PairProduct {
     for (std::uint32_t i = 0; i < passes; ++i) {  // of nearly equal sizes
       const std::uint32_t end = tokens_ * (i + 1) / passes;
       float* sums = scratch_.sums + std::size_t{begin} * kMostRows;
-      with_pair_tile<S>(end - begin, {x_.begin + begin * x_.stride, x_.stride}, [&](auto& tile) {
+      with_bf16_tile<S>(end - begin, {x_.begin + begin * x_.stride, x_.stride}, [&](auto& tile) {
         for (std::uint32_t r = 0; r < rows; r += kTile) run(tile, r, sums + r);
       });
       begin = end;
@@ -212,22 +212,22 @@ class PairProduct {
 
   std::uint32_t first_token_;
   std::uint32_t tokens_;
-  PairActivations x_;
+  Bf16Activations x_;
   std::uint32_t panel_rows_;
   const Scratch& scratch_;
 };
 
 template <class S>
-void multiply_pairs(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
-                    const Scratch& scratch) {
+void multiply_bf16(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
+                   const Scratch& scratch) {
   if (product.tokens <= kStreamTokens && product.gate == nullptr) {
     if (product.type == ElementType::f16) {
-      return PairStreams<S, true>(product, scratch).run(row_begin, row_end);
+      return Bf16Streams<S, true>(product, scratch).run(row_begin, row_end);
     }
-    return PairStreams<S, false>(product, scratch).run(row_begin, row_end);
+    return Bf16Streams<S, false>(product, scratch).run(row_begin, row_end);
   }
   for (std::uint32_t first = 0; first < product.tokens; first += kGroupTokens) {
-    PairProduct<S>(product, first, scratch).run(product, row_begin, row_end);
+    Bf16Product<S>(product, first, scratch).run(product, row_begin, row_end);
   }
 }
 

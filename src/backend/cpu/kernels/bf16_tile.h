@@ -1,6 +1,6 @@
 #pragma once
 
-// A tile of bfloat16 products: S::kPairVectors vectors of weight rows times kTokens rows of
+// A tile of bfloat16 products: S::kBf16Vectors vectors of weight rows times kTokens rows of
 // activations, from the first column to the last. A row has eight lanes of a vector, lane l of
 // which takes pairs l, l + 8, ... of the row, as matmul.h has it, so that nothing is transposed but
 // what the sums end in. Written once over a set of vector operations S, included by the translation
@@ -13,17 +13,17 @@ namespace edgerunner::cpu {
 namespace {
 
 // Sums of an output side by side, and the columns that they take in a step.
-inline constexpr int kPairSums = 8;
-inline constexpr std::uint32_t kStepColumns = 2 * kPairSums;
+inline constexpr int kBf16Sums = 8;
+inline constexpr std::uint32_t kStepColumns = 2 * kBf16Sums;
 inline constexpr std::size_t kStepBytes = sizeof(std::uint16_t) * kStepColumns;
 
 // Weight rows of a vector, or vectors of a row.
 template <class S>
-inline constexpr int kVectorRows = S::kLanes > kPairSums ? S::kLanes / kPairSums : 1;
+inline constexpr int kVectorRows = S::kLanes > kBf16Sums ? S::kLanes / kBf16Sums : 1;
 template <class S>
-inline constexpr int kRowParts = S::kLanes < kPairSums ? kPairSums / S::kLanes : 1;
+inline constexpr int kRowParts = S::kLanes < kBf16Sums ? kBf16Sums / S::kLanes : 1;
 template <class S>
-inline constexpr int kTileRows = S::kPairVectors* kVectorRows<S>;
+inline constexpr int kTileRows = S::kBf16Vectors* kVectorRows<S>;
 
 // Where the weights of a tile are in the file, as bfloat16 or as f16 to be rounded to it.
 template <class S, bool kFromHalves>
@@ -34,8 +34,8 @@ struct FileRows {
   std::uint32_t steps() const { return cols / kStepColumns; }
   bool has_rest() const { return cols % kStepColumns != 0; }
   typename S::I load(std::uint32_t step, int vector, int part) const {
-    return S::template load_pairs<kFromHalves>(row + vector * kVectorRows<S>,
-                                               kStepBytes * step + sizeof(typename S::I) * part);
+    return S::template load_bf16<kFromHalves>(row + vector * kVectorRows<S>,
+                                              kStepBytes * step + sizeof(typename S::I) * part);
   }
   // The columns behind the whole steps, as a step of their own.
   void copy_rest(std::uint8_t (&out)[kTileRows<S>][kStepBytes], FileRows& rest) const {
@@ -68,7 +68,7 @@ struct PanelRows {
   void fill(const FileRows<S, kFromHalves>& rows) const {
     const auto copy = [&](const FileRows<S, kFromHalves>& from, std::uint32_t first) {
       for (std::uint32_t step = 0; step < from.steps(); ++step) {
-        for (int v = 0; v < S::kPairVectors; ++v) {
+        for (int v = 0; v < S::kBf16Vectors; ++v) {
           for (int part = 0; part < kRowParts<S>; ++part) {
             S::store_record(at(first + step, v, part), 0, from.load(step, v, part));
           }
@@ -99,25 +99,25 @@ struct Fetch {
 };
 
 // Rows of activations, padded with zeros to whole steps.
-struct PairActivations {
+struct Bf16Activations {
   const std::byte* begin;
   std::size_t stride;
 };
 
 template <class S, int kTokens>
-class PairTile {
+class Bf16Tile {
  public:
   using F = typename S::F;
   using I = typename S::I;
 
-  explicit PairTile(PairActivations x) : x_(x) {}
+  explicit Bf16Tile(Bf16Activations x) : x_(x) {}
 
   // The sums to [kTokens, stride]; of rows one vector after the other, each from end to end.
   template <bool kFromHalves>
   void run_in_turn(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride) {
     run_file(rows, sums, stride, [&](int part) {
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kPairVectors; ++v) {
+      for (int v = 0; v < S::kBf16Vectors; ++v) {
         add_steps<1>(rows, 0, v, part, [] {});
       }
     });
@@ -126,16 +126,16 @@ class PairTile {
   template <bool kFromHalves>
   void run(const FileRows<S, kFromHalves>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
     run_file(rows, sums, stride, [&](int part) {
-      add_steps<S::kPairVectors>(rows, 0, 0, part, [&] { fetch.step(); });
+      add_steps<S::kBf16Vectors>(rows, 0, 0, part, [&] { fetch.step(); });
     });
   }
   void run(const PanelRows<S>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
 #pragma GCC unroll 2
     for (int part = 0; part < kRowParts<S>; ++part) {
       clear(part);
-      add_steps<S::kPairVectors>(rows, 0, 0, part, [&] { fetch.step(); });
+      add_steps<S::kBf16Vectors>(rows, 0, 0, part, [&] { fetch.step(); });
     }
-    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+    S::template store_bf16_sums<kTokens>(sum_, sums, stride);
   }
 
  private:
@@ -151,25 +151,25 @@ class PairTile {
         std::uint8_t bytes[kTileRows<S>][kStepBytes];
         FileRows<S, kFromHalves> rest;
         rows.copy_rest(bytes, rest);
-        add_steps<S::kPairVectors>(rest, rows.steps(), 0, part, [] {});
+        add_steps<S::kBf16Vectors>(rest, rows.steps(), 0, part, [] {});
       }
     }
-    S::template store_pair_sums<kTokens>(sum_, sums, stride);
+    S::template store_bf16_sums<kTokens>(sum_, sums, stride);
   }
 
   void clear(int part) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kPairVectors; ++v) sum_[t][v][part] = S::zero();
+      for (int v = 0; v < S::kBf16Vectors; ++v) sum_[t][v][part] = S::zero();
     }
   }
 
-  // All steps of kVectors vectors, of which `first_step` is the first; fetch(step) comes before
+  // All steps of kVectors vectors, of which `first_step` is the first; fetch() comes before
   // each.
-  template <int kVectors, class Rows, class FetchStep>
+  template <int kVectors, class Rows, class Fetches>
   void add_steps(const Rows& rows, std::uint32_t first_step, int first_vector, int part,
-                 const FetchStep& fetch) {
+                 const Fetches& fetch) {
     const std::byte* x = x_.begin + kStepBytes * first_step + sizeof(I) * part;
     F sum[kTokens][kVectors];
 #pragma GCC unroll 8
@@ -180,15 +180,15 @@ class PairTile {
     const std::uint32_t steps = rows.steps();
     for (std::uint32_t step = 0; step < steps; ++step) {
       fetch();
-      I four[kTokens];
+      I columns[kTokens];
 #pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t) four[t] = S::broadcast_pairs(x + t * x_.stride);
+      for (int t = 0; t < kTokens; ++t) columns[t] = S::broadcast_bf16(x + t * x_.stride);
       x += kStepBytes;
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const I w = rows.load(step, first_vector + v, part);
 #pragma GCC unroll 8
-        for (int t = 0; t < kTokens; ++t) sum[t][v] = S::dot_bf16(sum[t][v], w, four[t]);
+        for (int t = 0; t < kTokens; ++t) sum[t][v] = S::dot_bf16(sum[t][v], w, columns[t]);
       }
     }
 #pragma GCC unroll 8
@@ -198,8 +198,8 @@ class PairTile {
     }
   }
 
-  PairActivations x_;
-  F sum_[kTokens][S::kPairVectors][kRowParts<S>];
+  Bf16Activations x_;
+  F sum_[kTokens][S::kBf16Vectors][kRowParts<S>];
 };
 
 }  // namespace

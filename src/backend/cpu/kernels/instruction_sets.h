@@ -41,6 +41,12 @@ constexpr bool transposes_for_one_row(ElementType type) {
   return type == ElementType::q2_k || type == ElementType::q4_k || type == ElementType::q5_k;
 }
 
+// Whether it multiplies a single row of activations with blocks of eight weight rows at a time.
+constexpr bool takes_eight_rows_for_one(ElementType type) {
+  return type == ElementType::q4_0 || type == ElementType::q4_1 || type == ElementType::q5_0 ||
+         type == ElementType::q5_1 || type == ElementType::iq4_nl || type == ElementType::mxfp4;
+}
+
 // What each instruction set defines, in a translation unit of its own; the meaning is that of
 // Kernels::prepare, Kernels::multiply and Kernels::apply_gate.
 #define EDGERUNNER_KERNELS_OF(isa)                                                                 \

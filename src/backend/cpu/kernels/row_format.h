@@ -6,11 +6,9 @@
 // A Format has
 //   S, Layout (row_group.h), kForm;
 //   kUnit, kUnitBytes: the consecutive blocks that it reads at a time, and their size;
-//   kPart: the fewest blocks of a row that stand in a unit together, which may so be of several
-//   rows; kOffset: what the codes are above the integers of the weights; kHalfCodes: whether the
-//   halves of a block have integer factors of their own; read_codes(units, codes[8]): codes of a
-//   group, whose i-th unit begins at units(i), or has block b at units.block(i, b) where parts are
-//   smaller than units; read_scales(units): a RowScales.
+//   kOffset: what the codes are above the integers of the weights; kHalfCodes: whether the halves
+//   of a block have integer factors of their own; read_codes(units, codes[8]): codes of a group,
+//   whose i-th unit begins at units(i); read_scales(units): a RowScales.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,26 +28,16 @@ struct RowScales {
   typename S::I minimum_codes;  // half_minima: 2 x 16 bits
 };
 
-// Units one after the other, and units of kWidth blocks of each of several rows.
+// Units one after the other, and units of several rows.
 template <class Format>
 struct AdjacentUnits {
-  static constexpr bool kWhole = true;  // whether a unit's blocks follow each other
   const std::uint8_t* first;
   const std::uint8_t* operator()(int i) const { return first + i * Format::kUnitBytes; }
-  const std::uint8_t* block(int i, int b) const {
-    return (*this)(i) + b * (Format::kUnitBytes / Format::kUnit);
-  }
 };
-template <class Format, std::uint32_t kWidth>
+template <class Format>
 struct UnitsOfRows {
-  static constexpr bool kWhole = kWidth == Format::kUnit;
-  const std::uint8_t* row[Format::S::kLanes / kWidth];
-  const std::uint8_t* operator()(int i) const requires kWhole { return row[i]; }
-  const std::uint8_t* block(int i, int b) const {
-    constexpr int kBlocks = static_cast<int>(kWidth);
-    const int in_group = i * static_cast<int>(Format::kUnit) + b;
-    return row[in_group / kBlocks] + in_group % kBlocks * (Format::kUnitBytes / Format::kUnit);
-  }
+  const std::uint8_t* row[Format::S::kLanes / Format::kUnit];
+  const std::uint8_t* operator()(int i) const { return row[i]; }
 };
 
 // Products of one group of weights with kTokens rows of activations and those of their second terms

@@ -26,32 +26,29 @@ inline constexpr std::size_t kRowPrefetchBytes = 8192;
 
 inline void prefetch_weights(const std::uint8_t* p) { __builtin_prefetch(p, 0, 2); }
 
-// How the columns of a row are cut: whole groups, then units, then a part of one where that is
-// enough. The last of them may overlap what stands before it.
+// How the columns of a row are cut: whole groups, then units, of which the last may overlap what
+// stands before it.
 template <class Format>
 struct RowCut {
   static constexpr std::uint32_t kLanes = Format::S::kLanes;
   std::uint32_t blocks;
   std::uint32_t groups;
   std::uint32_t units;
-  std::uint32_t parts;  // one at most
 
-  explicit RowCut(std::uint32_t cols) : blocks(cols / kQ8Length), groups(blocks / kLanes) {
-    const std::uint32_t left = blocks % kLanes;
-    const std::uint32_t last = left % Format::kUnit;
-    parts = Format::kPart < Format::kUnit && last != 0 && last <= Format::kPart ? 1 : 0;
-    units = left / Format::kUnit + (last != 0 ? 1 : 0) - parts;
-  }
+  explicit RowCut(std::uint32_t cols)
+      : blocks(cols / kQ8Length),
+        groups(blocks / kLanes),
+        units((blocks % kLanes + Format::kUnit - 1) / Format::kUnit) {}
 
-  // Of a unit, or of the part behind the units, `width` blocks wide.
-  std::uint32_t begin(std::uint32_t unit, std::uint32_t width) const {
+  // The first block of a unit.
+  std::uint32_t begin(std::uint32_t unit) const {
     const std::uint32_t begin = groups * kLanes + unit * Format::kUnit;
-    return begin + width <= blocks ? begin : blocks - width;
+    return begin + Format::kUnit <= blocks ? begin : blocks - Format::kUnit;
   }
   // Its blocks that don't stand before it as well.
-  std::uint32_t counted(std::uint32_t unit, std::uint32_t width) const {
-    const std::uint32_t before = groups * kLanes + unit * Format::kUnit - begin(unit, width);
-    return (1U << width) - (1U << before);
+  std::uint32_t counted(std::uint32_t unit) const {
+    const std::uint32_t before = groups * kLanes + unit * Format::kUnit - begin(unit);
+    return (1U << Format::kUnit) - (1U << before);
   }
 };
 
@@ -75,8 +72,7 @@ class RowProduct {
   // Whether scratch can hold what a row as long as this needs.
   bool fits() const {
     return cut_.blocks >= Format::kUnit &&
-           (cut_.groups + cut_.units + cut_.parts) * kRows * sizeof(Group) <=
-               Scratch::kPanelBytes &&
+           (cut_.groups + cut_.units) * kRows * sizeof(Group) <= Scratch::kPanelBytes &&
            cut_.groups * kTiles * kTileFloats * sizeof(float) <= Scratch::kTemporaryBytes &&
            cut_.blocks * sizeof(Q8Block) <= Scratch::kTemporaryBytes;
   }
@@ -100,12 +96,7 @@ class RowProduct {
       F sums[kRows];
       for (int i = 0; i < kRows; ++i) sums[i] = S::zero();
       for (std::uint32_t g = 0; g < cut_.groups; ++g) add_tiles(g, sums);
-      for (std::uint32_t u = 0; u < cut_.units; ++u) {
-        add_unit<Format::kUnit>(u, weights, rows, sums);
-      }
-      if constexpr (Format::kPart < Format::kUnit) {
-        if (cut_.parts != 0) add_unit<Format::kPart>(cut_.units, weights, rows, sums);
-      }
+      for (std::uint32_t u = 0; u < cut_.units; ++u) add_unit(u, weights, rows, sums);
       for (int t = 0; t < kTokens; ++t) {
         S::store(sums_ + t * S::kLanes, sums[t]);
         S::store(term_sums_ + t * S::kLanes, sums[kTokens + t]);
@@ -141,14 +132,10 @@ class RowProduct {
     for (std::uint32_t g = 0; g < cut_.groups; ++g) {
       fill<S::kLanes>(blocks, mask, g * S::kLanes, (1U << S::kLanes) - 1, x_[g * kRows + i]);
     }
-    for (std::uint32_t u = 0; u < cut_.units; ++u) fill_unit<Format::kUnit>(blocks, mask, u, i);
-    if (cut_.parts != 0) fill_unit<Format::kPart>(blocks, mask, cut_.units, i);
-  }
-  template <std::uint32_t kWidth>
-  void fill_unit(const Q8Block* blocks, const std::uint64_t* mask, std::uint32_t unit,
-                 std::uint32_t i) {
-    fill<kWidth>(blocks, mask, cut_.begin(unit, kWidth), cut_.counted(unit, kWidth),
-                 x_[(cut_.groups + unit) * kRows + i]);
+    for (std::uint32_t u = 0; u < cut_.units; ++u) {
+      fill<Format::kUnit>(blocks, mask, cut_.begin(u), cut_.counted(u),
+                          x_[(cut_.groups + u) * kRows + i]);
+    }
   }
 
   template <int kPeriod>
@@ -200,19 +187,18 @@ class RowProduct {
     }
   }
 
-  // A unit of columns of all rows, or the part behind the units; a group holds it of several.
-  template <std::uint32_t kWidth>
+  // A unit of columns of all rows; a group holds it of several.
   void add_unit(std::uint32_t unit, const std::uint8_t* weights, std::uint32_t rows,
                 F* sums) const {
-    constexpr int kUnit = static_cast<int>(kWidth);
+    constexpr int kUnit = static_cast<int>(Format::kUnit);
     constexpr int kUnitRows = S::kLanes / kUnit;  // of a group
-    static constexpr UnitLanes<kWidth> kUnitLanes = unit_lanes<kWidth>();
+    static constexpr UnitLanes kUnitLanes = unit_lanes();
     const Group* x = x_ + (cut_.groups + unit) * kRows;
     const std::uint8_t* first =
-        weights + std::size_t{cut_.begin(unit, kWidth)} * Format::kUnitBytes / Format::kUnit;
+        weights + std::size_t{cut_.begin(unit)} * Format::kUnitBytes / Format::kUnit;
     alignas(64) float values[kTiles][kUnit][S::kLanes];
     for (int g = 0; g < kUnit; ++g) {
-      UnitsOfRows<Format, kWidth> units;
+      UnitsOfRows<Format> units;
       for (int i = 0; i < kUnitRows; ++i) {  // the last row again past the end
         const auto r = static_cast<std::uint32_t>(g * kUnitRows + i);
         units.row[i] = first + (r < rows ? r : rows - 1) * product_.row_bytes;
@@ -239,14 +225,12 @@ class RowProduct {
   }
 
   // For block b of a unit, the lane that holds it of each row, in the row's group.
-  template <std::uint32_t kWidth>
   struct UnitLanes {
-    std::int32_t lane[kWidth][S::kLanes];
+    std::int32_t lane[Format::kUnit][S::kLanes];
   };
-  template <std::uint32_t kWidth>
-  static constexpr UnitLanes<kWidth> unit_lanes() {
-    UnitLanes<kWidth> lanes{};
-    constexpr int kUnit = static_cast<int>(kWidth);
+  static constexpr UnitLanes unit_lanes() {
+    UnitLanes lanes{};
+    constexpr int kUnit = static_cast<int>(Format::kUnit);
     for (int b = 0; b < kUnit; ++b) {
       for (int r = 0; r < S::kLanes; ++r) {
         lanes.lane[b][r] = kLane.lane[r % (S::kLanes / kUnit) * kUnit + b];
@@ -258,7 +242,7 @@ class RowProduct {
   const RawProduct& product_;
   const Scratch& scratch_;
   RowCut<Format> cut_;
-  Group* x_;          // [groups, units and parts, kRows]
+  Group* x_;          // [groups and units, kRows]
   float* tiles_;      // [groups, kTiles, lanes, lanes]
   float* sums_;       // [kTokens, lanes]
   float* term_sums_;  // [kTokens, lanes]

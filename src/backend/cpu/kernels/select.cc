@@ -104,6 +104,9 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
     case ActivationFormat::q8:
       break;
   }
+  if (rows == 1 && takes_eight_rows_for_one(weights)) {
+    return std::string(traits(weights).name) + ": AVX-512 VNNI, eight weight rows at a time";
+  }
   const std::uint32_t in_order = transposes_for_one_row(weights) ? 0 : 1;
   if (rows > in_order && rows <= kDirectTokens) {
     return std::string(traits(weights).name) + ": AVX-512 VNNI, weights transposed in registers";

@@ -50,7 +50,6 @@ struct Block32Row {
   using Layout = BlocksLayout;
   static constexpr CodeForm kForm = kFormOf;
   static constexpr std::uint32_t kUnit = 1;
-  static constexpr std::uint32_t kPart = kUnit;
   static constexpr std::size_t kUnitBytes = kBlockBytes;
   static constexpr int kOffset = kOffsetOf;
   static constexpr bool kSignedCodes = kSigned;

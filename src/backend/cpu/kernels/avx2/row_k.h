@@ -23,7 +23,6 @@ struct KRow {
   using Layout = BlocksLayout;
   static constexpr CodeForm kForm = kFormOf;
   static constexpr std::uint32_t kUnit = 8;
-  static constexpr std::uint32_t kPart = kUnit;
   static constexpr std::size_t kUnitBytes = kBlockBytes;
   static constexpr int kOffset = kOffsetOf;
   static constexpr bool kSignedCodes = kSigned;

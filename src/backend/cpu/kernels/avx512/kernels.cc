@@ -27,7 +27,12 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
     const DirectMultiply directly = direct_kernel(product.type, product.format);
     const std::uint32_t end = row_end - (row_end - row_begin) % kRowTile;
-    if (directly != nullptr && directly(product, row_begin, end, Scratch(scratch))) row_begin = end;
+    const RowMultiply by_pairs =
+        product.tokens == 1 ? pair_kernel(product.type, product.format) : nullptr;
+    if ((by_pairs != nullptr && by_pairs(product, row_begin, end, Scratch(scratch))) ||
+        (directly != nullptr && directly(product, row_begin, end, Scratch(scratch)))) {
+      row_begin = end;
+    }
     if (row_begin == row_end) return;
   }
   multiply_panels<Avx512>(product, panel_kernel<Avx512>, row_begin, row_end, Scratch(scratch));

@@ -13,6 +13,7 @@
 #include "backend/cpu/kernels/avx512/simd.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/row_format.h"
+#include "backend/cpu/kernels/unpack_blocks32.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -24,7 +25,6 @@ struct KRow {
   using Layout = LayoutOf;
   static constexpr CodeForm kForm = kFormOf;
   static constexpr std::uint32_t kUnit = 8;
-  static constexpr std::uint32_t kPart = kUnit;
   static constexpr std::size_t kUnitBytes = kBlockBytes;
   static constexpr int kOffset = kOffsetOf;
   static constexpr bool kHalfCodes = kHalfCodesOf;

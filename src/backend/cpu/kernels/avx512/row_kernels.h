@@ -2,6 +2,7 @@
 
 // Which row kernel a type of weights has.
 
+#include "backend/cpu/kernels/avx512/pair_product.h"
 #include "backend/cpu/kernels/avx512/row_blocks32.h"
 #include "backend/cpu/kernels/avx512/row_floats.h"
 #include "backend/cpu/kernels/avx512/row_k.h"
@@ -9,16 +10,6 @@
 
 namespace edgerunner::cpu {
 namespace {
-
-struct Avx512RowFormats {
-  using Q4_0 = Q4_0Row;
-  using Q4_1 = Q4_1Row;
-  using Q5_0 = Q5_0Row;
-  using Q5_1 = Q5_1Row;
-  using Q8_0 = Q8_0Row;
-  using Iq4Nl = Iq4NlRow;
-  using Mxfp4 = Mxfp4Row;
-};
 
 // Null where there is none. Quantised weights have one for a single row of activations at most:
 // transposing them in registers costs less for two already, and for one of some types.
@@ -31,6 +22,8 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
       return multiply_float_rows<FloatWeights::f16>;
     case ElementType::bf16:
       return multiply_float_rows<FloatWeights::bf16>;
+    case ElementType::q8_0:
+      return exact ? nullptr : multiply_by_rows<Q8_0Row, 1>;
     case ElementType::q3_k:
       return exact ? nullptr : multiply_by_rows<Q3KRow, 1>;
     case ElementType::q6_k:
@@ -38,7 +31,28 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
     case ElementType::iq4_xs:
       return exact ? nullptr : multiply_by_rows<Iq4XsRow, 1>;
     default:
-      return exact ? nullptr : blocks32_row_kernel<Avx512RowFormats, 1>(type);
+      return nullptr;
+  }
+}
+
+// The kernels that a single row of activations has beside those, of whole tiles of kPairRows rows.
+inline RowMultiply pair_kernel(ElementType type, ActivationFormat format) {
+  if (format != ActivationFormat::q8) return nullptr;
+  switch (type) {
+    case ElementType::q4_0:
+      return multiply_by_pairs<Q4_0Pairs>;
+    case ElementType::q4_1:
+      return multiply_by_pairs<Q4_1Pairs>;
+    case ElementType::q5_0:
+      return multiply_by_pairs<Q5_0Pairs>;
+    case ElementType::q5_1:
+      return multiply_by_pairs<Q5_1Pairs>;
+    case ElementType::iq4_nl:
+      return multiply_by_pairs<Iq4NlPairs>;
+    case ElementType::mxfp4:
+      return multiply_by_pairs<Mxfp4Pairs>;
+    default:
+      return nullptr;
   }
 }
 

@@ -13,6 +13,22 @@
 namespace edgerunner::cpu {
 namespace {
 
+inline __m128i load16(const std::uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+inline __m256i load32(const std::uint8_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+
+// Nibbles that stand for values of a table.
+template <const std::int8_t (&kValues)[16], int kOffset>
+inline void look_up(__m512i codes[8]) {
+  const __m512i table =
+      _mm512_add_epi8(Avx512::table(kValues), _mm512_set1_epi8(static_cast<char>(kOffset)));
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) codes[i] = _mm512_shuffle_epi8(table, codes[i]);
+}
+
 // Lane i of each quarter of the result is the sum of that quarter of in[i].
 [[gnu::always_inline]] inline __m512i sum_quarters(const __m512i in[4]) {
   const auto add_pair = [](__m512i a, __m512i b) {

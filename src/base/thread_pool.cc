@@ -144,7 +144,7 @@ ThreadPool::Part ThreadPool::part_of(int worker, std::uint32_t count) const {
 }
 
 ThreadPool::Part ThreadPool::take(std::uint32_t loop, std::uint32_t count, int worker,
-                                  bool by_halves) {
+                                  bool by_ranges) {
   const Part part = part_of(worker, count);
   const std::uint32_t size = part.end - part.begin;
   std::atomic<std::uint64_t>& packed = taken_[static_cast<std::size_t>(worker)].packed;
@@ -154,7 +154,7 @@ ThreadPool::Part ThreadPool::take(std::uint32_t loop, std::uint32_t count, int w
     if (!progress.belongs_to(loop, size)) return {0, 0};
     const std::uint32_t left = size - progress.front - progress.back;
     const std::uint32_t begin = part.begin + progress.front;
-    const std::uint32_t length = by_halves ? (left + 1) / 2 : 1;
+    const std::uint32_t length = by_ranges ? left - left / 4 : 1;
     progress.front += length;
     if (packed.compare_exchange_weak(before, progress.pack(), std::memory_order_acq_rel,
                                      std::memory_order_acquire)) {

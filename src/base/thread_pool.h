@@ -56,9 +56,9 @@ class ThreadPool {
   };
   // The part of a loop of `count` indices that a worker begins with.
   Part part_of(int worker, std::uint32_t count) const;
-  // Takes the next of the worker's own part: one, or half of what is left; nothing where it is
-  // empty.
-  Part take(std::uint32_t loop, std::uint32_t count, int worker, bool by_halves);
+  // Takes the next of the worker's own part: one, or three quarters of what is left; nothing where
+  // it is empty.
+  Part take(std::uint32_t loop, std::uint32_t count, int worker, bool by_ranges);
   // Takes the last one of another worker's part.
   Part take_last(std::uint32_t loop, std::uint32_t count, int worker);
   // Counts `indices` as done; true with the loop's last, whose thread then opens the next loop.
@@ -134,11 +134,11 @@ class ThreadPool::Worker {
   Worker(ThreadPool& pool, int index) : pool_(&pool), loop_(pool.first_loop_), index_(index) {}
 
   template <class Body, class Idle, class End>
-  void run(std::uint32_t count, bool by_halves, const Body& body, const Idle& idle,
+  void run(std::uint32_t count, bool by_ranges, const Body& body, const Idle& idle,
            const End& end) {
     if (count == 0) return;
     if (pool_->size_ == 1) {
-      if (by_halves) {
+      if (by_ranges) {
         body(0U, count);
       } else {
         for (std::uint32_t i = 0; i < count; ++i) body(i, i + 1);
@@ -154,7 +154,7 @@ class ThreadPool::Worker {
     };
     std::uint32_t done = 0;
     for (;;) {
-      const Part part = pool_->take(loop, count, index_, by_halves);
+      const Part part = pool_->take(loop, count, index_, by_ranges);
       if (part.begin == part.end) break;
       body(part.begin, part.end);
       done += part.end - part.begin;

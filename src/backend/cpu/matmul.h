@@ -14,11 +14,11 @@ namespace edgerunner::cpu {
 // over its weight row, in f32, by fused multiply-add, in the same order in every kernel of every
 // instruction set: prefill, decode and any batch give the same bits, everywhere.
 //   f32:  weights as dequantize() has them; element after element.
-//   bf16: F16 weights rounded to bfloat16; eight sums side by side, of which the l-th takes pairs
-//   l,
-//         l + 8, ... of elements, pair after pair, of each the second first (the order of
-//         VDPBF16PS; subnormal numbers count as zero). Then sums l and l + 4 are added, l and
-//         l + 2, and the last two.
+//   bf16: F16 weights rounded to bfloat16; eight sums side by side, of which sum l takes pairs l,
+//         l + 8, ... of elements, pair after pair, of each the second first, as VDPBF16PS does.
+//         Then sums l and l + 4 are added, l and l + 2, and the last two. Subnormal activations
+//         count as zero; so do BF16 weights and sums for that instruction alone, so that of
+//         outputs near 1e-30 the bits may differ between instruction sets.
 //   q8:   32-block after 32-block. The integers of a block are summed exactly; what becomes of the
 //         sum stands at CodeForm in kernels/codes.h. The second terms of a row's blocks
 //         (kernels/q8_block.h), in ascending order, are products of the same kind in a sum of their
@@ -86,9 +86,9 @@ struct Kernels {
   // Lays out `cols` floats in a format; pads the last block with zeros. `refinement` matters to q8.
   void (*prepare)(ActivationFormat format, Refinement refinement, const float* x,
                   std::uint32_t cols, std::byte* out);
-  // Outputs [row_begin, row_end) of all x.rows; row_begin is a multiple of kRowTile, row_end too
-  // unless it is weights->rows. `scratch` holds multiply_scratch_bytes(cols), 64-byte aligned, one
-  // a thread.
+  // Outputs [row_begin, row_end) of all x.rows, one at least; row_begin is a multiple of kRowTile,
+  // row_end too unless it is weights->rows. `scratch` holds multiply_scratch_bytes(cols), 64-byte
+  // aligned, one a thread.
   void (*multiply)(const Product& product, std::uint32_t row_begin, std::uint32_t row_end,
                    std::byte* scratch);
   // y = silu(y) * s or its like, `size` floats: what the epilogue does where s has been changed

@@ -384,13 +384,14 @@ std::uint64_t cuda_weight_bytes(const Decoder& decoder) {
   return cuda::device_weight_bytes(decoder.weights);
 }
 
-std::optional<std::uint64_t> cuda_available_memory() {
-  return cuda::usable_bytes(cuda::device_properties());
-}
-
 bool cuda_available() {
   int devices = 0;
   return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
+
+std::optional<std::uint64_t> cuda_available_memory() {
+  if (!cuda_available()) return std::nullopt;
+  return cuda::usable_bytes(cuda::device_properties());
 }
 
 MemoryNeed cuda_memory_need(const DecoderSpec& spec, const ExecutorOptions& options) {

@@ -21,7 +21,7 @@ template <int kBlocks, int kThreads>
 struct Row {
   static constexpr int kAll = kBlocks * kThreads;
   // Registers of a thread. A product of up to 32 rows has 80 in each of its 640 threads and so
-  // leaves 56 of 65,536; of 1,024 threads there are 64.
+  // leaves 56 for each of 256 of 65,536; of 1,024 threads there are 64.
   static constexpr int kRegisters = kThreads == 1024 ? 64 : 56;
   // A thread takes four neighbouring columns of each group.
   static constexpr std::uint32_t kWidth = 4 * kAll;

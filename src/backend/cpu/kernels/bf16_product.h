@@ -1,9 +1,10 @@
 #pragma once
 
 // The product of bfloat16 activations with weights of 16 bits. Up to S::kBf16Tokens rows of
-// activations take them as they are in the file; for more, a panel of weight rows that stays in the
-// level 2 cache is laid out in scratch as the tiles read it. Written once over a set of vector
-// operations S, included by the translation unit of each instruction set.
+// activations take them as they are in the file, and so do more where rows are too long for a
+// panel; otherwise a panel of weight rows that stays in the level 2 cache is laid out in scratch as
+// the tiles read it. Written once over a set of vector operations S, included by the translation
+// unit of each instruction set.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace {
 inline constexpr std::uint32_t kStreamTokens = 2;
 
 // Calls run(Bf16Tile) with a tile of `tokens` rows of activations, up to S::kBf16Tokens.
-template <class S, int kTokens = 1, class Run>
+template <class S, std::uint32_t kTokens = 1, class Run>
 inline void with_bf16_tile(std::uint32_t tokens, Bf16Activations x, const Run& run) {
   if constexpr (kTokens < S::kBf16Tokens) {
     if (tokens > kTokens) return with_bf16_tile<S, kTokens + 1>(tokens, x, run);
@@ -139,7 +140,6 @@ class Bf16Product {
  private:
   static constexpr auto kTile = static_cast<std::uint32_t>(kTileRows<S>);
   static constexpr std::uint32_t kTileLines = PanelRows<S>::kRecord / 64;  // a step
-  static constexpr auto kMostTokens = static_cast<std::uint32_t>(S::kBf16Tokens);
   static constexpr std::uint32_t kRowsAhead = 16;  // are fetched where no panel is filled
   static constexpr std::uint32_t kMostRows = 32;   // of a panel: the sums that scratch has room for
 
@@ -173,7 +173,7 @@ class Bf16Product {
       return Fetch{next, next + count * product.row_bytes, lines};
     };
     const std::size_t bytes = tile_bytes(product.cols);
-    if (tokens_ <= kMostTokens || bytes > Scratch::kPanelBytes) {
+    if (tokens_ <= S::kBf16Tokens || bytes > Scratch::kPanelBytes) {
       return add_tiles(rows, [&](auto& tile, std::uint32_t r, float* sums) {
         Fetch fetch = fetch_rows(row + r + kRowsAhead, kTile, kTileLines);
         tile.run(tile_rows(r), fetch, sums, kMostRows);
@@ -193,7 +193,7 @@ class Bf16Product {
     });
   }
 
-  std::uint32_t passes_over_rows() const { return (tokens_ + kMostTokens - 1) / kMostTokens; }
+  std::uint32_t passes_over_rows() const { return (tokens_ + S::kBf16Tokens - 1) / S::kBf16Tokens; }
 
   // Calls run(tile, r, sums) for the tiles of all rows of activations at each of the rows r.
   template <class Run>
@@ -220,6 +220,7 @@ class Bf16Product {
 template <class S>
 void multiply_bf16(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
                    const Scratch& scratch) {
+  if (product.tokens == 0) return;
   if (product.tokens <= kStreamTokens && product.gate == nullptr) {
     if (product.type == ElementType::f16) {
       return Bf16Streams<S, true>(product, scratch).run(row_begin, row_end);

@@ -104,7 +104,7 @@ struct Bf16Activations {
   std::size_t stride;
 };
 
-template <class S, int kTokens>
+template <class S, std::uint32_t kTokens>
 class Bf16Tile {
  public:
   using F = typename S::F;
@@ -159,7 +159,7 @@ class Bf16Tile {
 
   void clear(int part) {
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
       for (int v = 0; v < S::kBf16Vectors; ++v) sum_[t][v][part] = S::zero();
     }
@@ -173,7 +173,7 @@ class Bf16Tile {
     const std::byte* x = x_.begin + kStepBytes * first_step + sizeof(I) * part;
     F sum[kTokens][kVectors];
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sum[t][v] = sum_[t][first_vector + v][part];
     }
@@ -182,17 +182,18 @@ class Bf16Tile {
       fetch();
       I columns[kTokens];
 #pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t) columns[t] = S::broadcast_bf16(x + t * x_.stride);
+      for (std::uint32_t t = 0; t < kTokens; ++t) columns[t] = S::broadcast_bf16(x + t * x_.stride);
       x += kStepBytes;
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
         const I w = rows.load(step, first_vector + v, part);
 #pragma GCC unroll 8
-        for (int t = 0; t < kTokens; ++t) sum[t][v] = S::dot_bf16(sum[t][v], w, columns[t]);
+        for (std::uint32_t t = 0; t < kTokens; ++t)
+          sum[t][v] = S::dot_bf16(sum[t][v], w, columns[t]);
       }
     }
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sum_[t][first_vector + v][part] = sum[t][v];
     }

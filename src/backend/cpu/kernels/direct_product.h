@@ -13,7 +13,7 @@
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/direct_format.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/outputs.h"
 #include "backend/cpu/kernels/q8_block.h"
 #include "backend/cpu/kernels/scratch.h"
 #include "backend/cpu/kernels/unpack_blocks32.h"

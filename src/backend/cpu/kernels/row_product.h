@@ -11,7 +11,7 @@
 
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/outputs.h"
 #include "backend/cpu/kernels/row_format.h"
 #include "backend/cpu/kernels/row_group.h"
 #include "backend/cpu/kernels/scratch.h"

@@ -14,10 +14,11 @@ inline constexpr std::uint32_t kRowTokens = 4;
 // rows of activations at a time; and f32 activations with floats.
 inline constexpr std::uint32_t kDirectTokens = 16;
 inline constexpr std::uint32_t kFloatRowTokens = 8;
-// Rows of bfloat16 activations in a tile. Up to so many take weights as they are in the file.
-inline constexpr int kAvx512Bf16Tokens = 6;
-inline constexpr int kAvx2Bf16Tokens = 2;
-inline constexpr int kNeonBf16Tokens = 4;
+// Rows of bfloat16 activations in a tile. Up to so many take weights as they are in
+// the file.
+inline constexpr std::uint32_t kAvx512Bf16Tokens = 6;
+inline constexpr std::uint32_t kAvx2Bf16Tokens = 2;
+inline constexpr std::uint32_t kNeonBf16Tokens = 4;
 // Up to so many rows of activations, unpacking the weights costs more than multiplying them, and
 // the panel is kept in less than half of a level 1 cache of 32 KiB, beside the weights that pass
 // through it.

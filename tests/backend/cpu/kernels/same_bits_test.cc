@@ -294,15 +294,17 @@ TEST_P(EveryIsa, GivesTheSameBitsWithAnOperandThatStandsInScratch) {
     for (const Kind kind : {Kind::normal, Kind::rare_spikes}) {
       const auto x = test::random_activations(kind, tokens, kCols, tokens);
       const test::Prepared prepared(isa, ActivationFormat::q8, x, kCols, Refinement::most);
+      const test::Prepared halves(isa, ActivationFormat::bf16, x, kCols);
       ++operand;
-      for (const ElementType type : {ElementType::q8_0, ElementType::q4_k, ElementType::q5_1,
-                                     ElementType::q8_0, ElementType::q6_k}) {
+      for (const ElementType type :
+           {ElementType::q8_0, ElementType::q4_k, ElementType::q5_1, ElementType::f16,
+            ElementType::q5_1, ElementType::q4_0, ElementType::q8_0, ElementType::q6_k}) {
         const test::RandomWeights weights(type, kRows, kCols, 1);
         const Matrix matrix = weights.matrix(kRows);
         std::vector<float> whole(std::size_t{tokens} * kRows);
         std::vector<float> shares(whole.size());
         Product product{.weights = &matrix,
-                        .x = prepared.rows(0, tokens),
+                        .x = (type == ElementType::f16 ? halves : prepared).rows(0, tokens),
                         .out = whole.data(),
                         .out_stride = kRows};
         test::run(isa, product);

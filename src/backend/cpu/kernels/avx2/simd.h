@@ -26,10 +26,10 @@ struct Avx2 {
   static constexpr int kPanels = 1;
   static constexpr int kTokens = 4;
   static constexpr int kTokensHalves = 3;  // of CodeForm::half_scales, which holds a third set
-  // Weight rows and rows of activations of a tile of pairs: 4 x 2 sums leave 8 registers for both
+  // Weight rows and rows of activations of a bfloat16 tile: 4 x 2 sums leave 8 registers for both
   // halves of the pairs of the activations and of a row.
   static constexpr int kBf16Vectors = 4;
-  static constexpr int kBf16Tokens = kAvx2Bf16Tokens;
+  static constexpr std::uint32_t kBf16Tokens = kAvx2Bf16Tokens;
 
   static F zero() { return _mm256_setzero_ps(); }
   static F set(float x) { return _mm256_set1_ps(x); }
@@ -108,12 +108,12 @@ struct Avx2 {
     return _mm256_loadu_si256(reinterpret_cast<const I*>(p));
   }
   // The sums of four rows' lanes, folded until one is left.
-  template <int kTokens>
+  template <std::uint32_t kTokens>
   static void store_bf16_sums(const F (&sums)[kTokens][4][1], float* out, std::uint32_t stride) {
     const auto fold = [](F a, F b) {
       return add(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
     };
-    for (int t = 0; t < kTokens; ++t) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
       const F a = fold(sums[t][0][0], sums[t][1][0]);
       const F b = fold(sums[t][2][0], sums[t][3][0]);
       const F two = add(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));

@@ -11,6 +11,20 @@
 #include "backend/cpu/kernels/panel_product.h"
 
 namespace edgerunner::cpu::avx512 {
+namespace {
+
+// Whole tiles of weight rows and few rows of activations; false where panels have to.
+bool multiply_tiles(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
+                    const Scratch& scratch) {
+  if (row_begin == row_end) return true;
+  const RowMultiply by_pairs =
+      product.tokens == 1 ? pair_kernel(product.type, product.format) : nullptr;
+  if (by_pairs != nullptr && by_pairs(product, row_begin, row_end, scratch)) return true;
+  const DirectMultiply directly = direct_kernel(product.type, product.format);
+  return directly != nullptr && directly(product, row_begin, row_end, scratch);
+}
+
+}  // namespace
 
 void prepare(ActivationFormat format, Refinement refinement, const float* x, std::uint32_t cols,
              std::byte* out) {
@@ -25,14 +39,8 @@ void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t 
   if (product.tokens <= kDirectTokens) {
     const RowMultiply by_rows = row_kernel(product.type, product.format);
     if (by_rows != nullptr && by_rows(product, row_begin, row_end, Scratch(scratch))) return;
-    const DirectMultiply directly = direct_kernel(product.type, product.format);
     const std::uint32_t end = row_end - (row_end - row_begin) % kRowTile;
-    const RowMultiply by_pairs =
-        product.tokens == 1 ? pair_kernel(product.type, product.format) : nullptr;
-    if ((by_pairs != nullptr && by_pairs(product, row_begin, end, Scratch(scratch))) ||
-        (directly != nullptr && directly(product, row_begin, end, Scratch(scratch)))) {
-      row_begin = end;
-    }
+    if (multiply_tiles(product, row_begin, end, Scratch(scratch))) row_begin = end;
     if (row_begin == row_end) return;
   }
   multiply_panels<Avx512>(product, panel_kernel<Avx512>, row_begin, row_end, Scratch(scratch));

@@ -15,7 +15,7 @@
 #include "backend/cpu/kernels/avx512/simd.h"
 #include "backend/cpu/kernels/codes.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/outputs.h"
 #include "backend/cpu/kernels/q8_block.h"
 #include "backend/cpu/kernels/scratch.h"
 

@@ -12,7 +12,7 @@
 #include "backend/cpu/kernels/avx512/simd.h"
 #include "backend/cpu/kernels/avx512/transpose.h"
 #include "backend/cpu/kernels/instruction_sets.h"
-#include "backend/cpu/kernels/panel_product.h"
+#include "backend/cpu/kernels/outputs.h"
 
 namespace edgerunner::cpu {
 namespace {

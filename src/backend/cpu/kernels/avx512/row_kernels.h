@@ -35,7 +35,8 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
   }
 }
 
-// The kernels that a single row of activations has beside those, of whole tiles of kPairRows rows.
+// The kernels that a single row of activations has beside those, of whole tiles of kPairRows rows;
+// takes_eight_rows_for_one() has the same types.
 inline RowMultiply pair_kernel(ElementType type, ActivationFormat format) {
   if (format != ActivationFormat::q8) return nullptr;
   switch (type) {

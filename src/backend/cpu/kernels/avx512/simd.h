@@ -25,10 +25,10 @@ struct Avx512 {
   static constexpr int kPanels = 2;
   static constexpr int kTokens = 6;
   static constexpr int kTokensHalves = 4;  // of CodeForm::half_scales, which holds a third set
-  // Vectors of weight rows and rows of activations of a tile of pairs: 4 x 6 sums leave 8 registers
+  // Vectors of weight rows and rows of activations of a bfloat16 tile: 4 x 6 sums leave 8 registers
   // for the activations and a vector of weights.
   static constexpr int kBf16Vectors = 4;
-  static constexpr int kBf16Tokens = kAvx512Bf16Tokens;
+  static constexpr std::uint32_t kBf16Tokens = kAvx512Bf16Tokens;
 
   static F zero() { return _mm512_setzero_ps(); }
   static F set(float x) { return _mm512_set1_ps(x); }
@@ -115,13 +115,12 @@ struct Avx512 {
   static I broadcast_bf16(const std::byte* p) {
     return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  // The sums of eight rows' lanes, to each of which four vectors have half; lanes are folded until
-  // one is left.
-  template <int kTokens>
+  // Four vectors have the eight sums of two rows each, which are folded until one is left.
+  template <std::uint32_t kTokens>
   [[gnu::always_inline]] static void store_bf16_sums(const F (&sums)[kTokens][4][1], float* out,
                                                      std::uint32_t stride) {
     // The two sums left of each row: of rows q and 4 + q in quarter q.
-    const auto two = [&](int t) __attribute__((always_inline)) {
+    const auto two = [&](std::uint32_t t) __attribute__((always_inline)) {
       const auto fold = [](F a, F b) {
         return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
       };
@@ -131,7 +130,7 @@ struct Avx512 {
     };
     const I order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; t += 2) {
+    for (std::uint32_t t = 0; t < kTokens; t += 2) {
       const F a = two(t);
       const F b = t + 1 < kTokens ? two(t + 1) : a;
       const F both = add(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));

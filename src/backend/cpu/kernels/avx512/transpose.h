@@ -165,11 +165,12 @@ inline __m512i join(__m512i a, __m512i b, __m512i c, __m512i d) {
 }
 
 // The 16-bit words that hold byte `kAt` of four consecutive blocks of 16 rows: out[g] has them of
-// rows 4g to 4g + 3, row by row within a block. Each row's four blocks are covered by two loads of
-// 64 bytes that end within them.
+// rows 4g to 4g + 3, row by row within a block. Each row's four blocks are covered by one or two
+// loads of 64 bytes that end within them.
 template <int kBytes, int kAt, class Rows>
 [[gnu::always_inline]] inline void load_block_words(const Rows& rows, std::size_t offset,
                                                     __m256i out[4]) {
+  static_assert(4 * kBytes >= 64);
   constexpr bool kOneLoad = 3 * kBytes + kAt + 2 <= 64;
   constexpr int kSecond = 2 * kBytes < 4 * kBytes - 64 ? 2 * kBytes : 4 * kBytes - 64;
   constexpr int kBase = kOneLoad ? 0 : kSecond;

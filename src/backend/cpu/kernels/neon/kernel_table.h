@@ -52,7 +52,7 @@ const PanelKernel<Neon>& kernel_for(ElementType type, ActivationFormat format) {
     default:
       break;
   }
-  return kDequantized;  // unreachable: activation_format gives f32 for every other type
+  return kDequantized;  // other types have f32 activations, or bf16 and kernels of their own
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ struct Neon {
   static constexpr int kPanels = 4;
   static constexpr int kTokens = 4;
   static constexpr int kTokensHalves = 4;
-  // Weight rows and rows of activations of a tile of pairs: 4 x 4 sums leave 16 registers for both
+  // Weight rows and rows of activations of a bfloat16 tile: 4 x 4 sums leave 16 registers for both
   // halves of the pairs of the activations and of a row.
   static constexpr int kBf16Vectors = 4;
-  static constexpr int kBf16Tokens = kNeonBf16Tokens;
+  static constexpr std::uint32_t kBf16Tokens = kNeonBf16Tokens;
 
   static F zero() { return vdupq_n_f32(0.0F); }
   static F set(float x) { return vdupq_n_f32(x); }
@@ -110,13 +110,13 @@ struct Neon {
     vst1q_u8(record + 16 * v, vreinterpretq_u8_s32(x));
   }
   // The sums of four rows' lanes, folded until one is left.
-  template <int kTokens>
+  template <std::uint32_t kTokens>
   static void store_bf16_sums(const F (&sums)[kTokens][4][2], float* out, std::uint32_t stride) {
     const auto fold = [](F a, F b) {
       return add(vcombine_f32(vget_low_f32(a), vget_low_f32(b)),
                  vcombine_f32(vget_high_f32(a), vget_high_f32(b)));
     };
-    for (int t = 0; t < kTokens; ++t) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
       F four[4];
       for (int r = 0; r < 4; ++r) four[r] = add(sums[t][r][0], sums[t][r][1]);
       vst1q_f32(out + t * stride, vpaddq_f32(fold(four[0], four[1]), fold(four[2], four[3])));

@@ -32,20 +32,24 @@ struct FileRows {
   std::uint32_t cols;
 
   std::uint32_t steps() const { return cols / kStepColumns; }
-  bool has_rest() const { return cols % kStepColumns != 0; }
   typename S::I load(std::uint32_t step, int vector, int part) const {
     return S::template load_bf16<kFromHalves>(row + vector * kVectorRows<S>,
                                               kStepBytes * step + sizeof(typename S::I) * part);
   }
-  // The columns behind the whole steps, as a step of their own.
-  void copy_rest(std::uint8_t (&out)[kTileRows<S>][kStepBytes], FileRows& rest) const {
+  // Calls use(rest) with the columns behind the whole steps, as a step of their own, if there are
+  // any.
+  template <class Use>
+  void with_rest(const Use& use) const {
+    const std::uint32_t left = cols % kStepColumns;
+    if (left == 0) return;
+    std::uint8_t bytes[kTileRows<S>][kStepBytes] = {};
+    FileRows rest;
     rest.cols = kStepColumns;
     for (int r = 0; r < kTileRows<S>; ++r) {
-      __builtin_memset(out[r], 0, kStepBytes);
-      __builtin_memcpy(out[r], row[r] + kStepBytes * steps(),
-                       sizeof(std::uint16_t) * (cols % kStepColumns));
-      rest.row[r] = out[r];
+      __builtin_memcpy(bytes[r], row[r] + kStepBytes * steps(), sizeof(std::uint16_t) * left);
+      rest.row[r] = bytes[r];
     }
+    use(rest);
   }
 };
 
@@ -57,6 +61,8 @@ struct PanelRows {
   std::uint32_t cols;
 
   std::uint32_t steps() const { return (cols + kStepColumns - 1) / kStepColumns; }
+  template <class Use>
+  void with_rest(const Use&) const {}  // the last step was padded
   std::uint8_t* at(std::uint32_t step, int vector, int part) const {
     return begin + kRecord * step + sizeof(typename S::I) * (vector * kRowParts<S> + part);
   }
@@ -76,12 +82,7 @@ struct PanelRows {
       }
     };
     copy(rows, 0);
-    if (rows.has_rest()) {
-      std::uint8_t bytes[kTileRows<S>][kStepBytes];
-      FileRows<S, kFromHalves> rest;
-      rows.copy_rest(bytes, rest);
-      copy(rest, rows.steps());
-    }
+    rows.with_rest([&](const FileRows<S, kFromHalves>& rest) { copy(rest, rows.steps()); });
   }
 };
 
@@ -113,46 +114,32 @@ class Bf16Tile {
   explicit Bf16Tile(Bf16Activations x) : x_(x) {}
 
   // The sums to [kTokens, stride]; of rows one vector after the other, each from end to end.
-  template <bool kFromHalves>
-  void run_in_turn(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride) {
-    run_file(rows, sums, stride, [&](int part) {
+  template <class Rows>
+  void run_in_turn(const Rows& rows, float* sums, std::uint32_t stride) {
+    run_parts(rows, sums, stride, [&](int part) {
 #pragma GCC unroll 8
-      for (int v = 0; v < S::kBf16Vectors; ++v) {
-        add_steps<1>(rows, 0, v, part, [] {});
-      }
+      for (int v = 0; v < S::kBf16Vectors; ++v) add_steps<1>(rows, 0, v, part, [] {});
     });
   }
   // Of all rows side by side.
-  template <bool kFromHalves>
-  void run(const FileRows<S, kFromHalves>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
-    run_file(rows, sums, stride, [&](int part) {
+  template <class Rows>
+  void run(const Rows& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
+    run_parts(rows, sums, stride, [&](int part) {
       add_steps<S::kBf16Vectors>(rows, 0, 0, part, [&] { fetch.step(); });
     });
-  }
-  void run(const PanelRows<S>& rows, Fetch& fetch, float* sums, std::uint32_t stride) {
-#pragma GCC unroll 2
-    for (int part = 0; part < kRowParts<S>; ++part) {
-      clear(part);
-      add_steps<S::kBf16Vectors>(rows, 0, 0, part, [&] { fetch.step(); });
-    }
-    S::template store_bf16_sums<kTokens>(sum_, sums, stride);
   }
 
  private:
   // add_whole(part) adds the whole steps.
-  template <bool kFromHalves, class AddWhole>
-  void run_file(const FileRows<S, kFromHalves>& rows, float* sums, std::uint32_t stride,
-                const AddWhole& add_whole) {
+  template <class Rows, class AddWhole>
+  void run_parts(const Rows& rows, float* sums, std::uint32_t stride, const AddWhole& add_whole) {
 #pragma GCC unroll 2
     for (int part = 0; part < kRowParts<S>; ++part) {
       clear(part);
       add_whole(part);
-      if (rows.has_rest()) {
-        std::uint8_t bytes[kTileRows<S>][kStepBytes];
-        FileRows<S, kFromHalves> rest;
-        rows.copy_rest(bytes, rest);
+      rows.with_rest([&](const auto& rest) {
         add_steps<S::kBf16Vectors>(rest, rows.steps(), 0, part, [] {});
-      }
+      });
     }
     S::template store_bf16_sums<kTokens>(sum_, sums, stride);
   }

@@ -248,6 +248,9 @@ class RowProduct {
   float* term_sums_;  // [kTokens, lanes]
 };
 
+using RowMultiply = bool (*)(const RawProduct& product, std::uint32_t row_begin,
+                             std::uint32_t row_end, const Scratch& scratch);
+
 // Runs the product where it can: with at most kMost rows of activations, or one less where a
 // minimum is a tile more to transpose and as many operations more for a row of activations. False
 // where another kernel has to.

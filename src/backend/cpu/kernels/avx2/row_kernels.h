@@ -4,20 +4,10 @@
 
 #include "backend/cpu/kernels/avx2/row_blocks32.h"
 #include "backend/cpu/kernels/avx2/row_k.h"
-#include "backend/cpu/kernels/row_kernels.h"
+#include "backend/cpu/kernels/row_product.h"
 
 namespace edgerunner::cpu {
 namespace {
-
-struct Avx2RowFormats {
-  using Q4_0 = Q4_0Row;
-  using Q4_1 = Q4_1Row;
-  using Q5_0 = Q5_0Row;
-  using Q5_1 = Q5_1Row;
-  using Q8_0 = Q8_0Row;
-  using Iq4Nl = Iq4NlRow;
-  using Mxfp4 = Mxfp4Row;
-};
 
 // Null where there is none.
 inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
@@ -35,8 +25,22 @@ inline RowMultiply row_kernel(ElementType type, ActivationFormat format) {
       return multiply_by_rows<Q6KRow, kRowTokens>;
     case ElementType::iq4_xs:
       return multiply_by_rows<Iq4XsRow, kRowTokens>;
+    case ElementType::q4_0:
+      return multiply_by_rows<Q4_0Row, kRowTokens>;
+    case ElementType::q4_1:
+      return multiply_by_rows<Q4_1Row, kRowTokens>;
+    case ElementType::q5_0:
+      return multiply_by_rows<Q5_0Row, kRowTokens>;
+    case ElementType::q5_1:
+      return multiply_by_rows<Q5_1Row, kRowTokens>;
+    case ElementType::q8_0:
+      return multiply_by_rows<Q8_0Row, kRowTokens>;
+    case ElementType::iq4_nl:
+      return multiply_by_rows<Iq4NlRow, kRowTokens>;
+    case ElementType::mxfp4:
+      return multiply_by_rows<Mxfp4Row, kRowTokens>;
     default:
-      return blocks32_row_kernel<Avx2RowFormats, kRowTokens>(type);
+      return nullptr;
   }
 }
 

@@ -6,7 +6,7 @@
 #include "backend/cpu/kernels/avx512/row_blocks32.h"
 #include "backend/cpu/kernels/avx512/row_floats.h"
 #include "backend/cpu/kernels/avx512/row_k.h"
-#include "backend/cpu/kernels/row_kernels.h"
+#include "backend/cpu/kernels/row_product.h"
 
 namespace edgerunner::cpu {
 namespace {

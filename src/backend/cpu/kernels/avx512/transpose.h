@@ -34,60 +34,10 @@ namespace {
   out[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-// 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
-template <class Rows>
-[[gnu::always_inline]] inline void load_columns4(const Rows& rows, std::size_t offset,
-                                                 __m512i out[4]) {
-  __m512i in[4];  // quarter j of in[i] is row 4j + i
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const auto pair = [&](int j) {  // rows 4j + i and 4j + 4 + i
-      return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(rows[4 * j + 4 + i] + offset),
-                                 reinterpret_cast<const __m128i*>(rows[4 * j + i] + offset));
-    };
-    in[i] = _mm512_inserti64x4(_mm512_castsi256_si512(pair(0)), pair(2), 1);
-  }
-  transpose_within_quarters(in, out);
-}
-
-// Eight 32-bit words of each of 16 rows, as eight vectors with a row a lane; pair(r) has those of
-// row r and, behind them, of row r + 4.
-template <class Pair>
-[[gnu::always_inline]] inline void transpose_pairs(const Pair& pair, __m512i out[8]) {
-  __m512i low[4];  // half j of low[i] is row 4j + i, of high[i] row 4j + 8 + i
-  __m512i high[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    low[i] = pair(i);
-    high[i] = pair(i + 8);
-  }
-  __m512i a[4];  // quarter 2j + h of a[c] is column 4h + c of rows 4j to 4j + 3
-  __m512i b[4];
-  transpose_within_quarters(low, a);
-  transpose_within_quarters(high, b);
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    out[c] = _mm512_shuffle_i32x4(a[c], b[c], 0x88);
-    out[4 + c] = _mm512_shuffle_i32x4(a[c], b[c], 0xDD);
-  }
-}
-
-// 32 bytes at `offset` of each of 16 rows, as eight vectors of 32-bit columns.
-template <class Rows>
-[[gnu::always_inline]] inline void load_columns8(const Rows& rows, std::size_t offset,
-                                                 __m512i out[8]) {
-  const auto row = [&](int r) __attribute__((always_inline)) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + offset));
-  };
-  const auto pair = [&](int r) __attribute__((always_inline)) {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(row(r)), row(r + 4), 1);
-  };
-  transpose_pairs(pair, out);
-}
-
-// load_columns4 and load_columns8 in eight parts, to stand between work that takes other ports.
+// 16 and 32 bytes of each of 16 rows become four and eight vectors of 32-bit columns, in eight
+// parts that can stand between work which takes other ports.
 struct Columns4InParts {
-  __m512i in[4];
+  __m512i in[4];   // quarter j of in[i] is row 4j + i
   __m512i out[4];  // after part 3
 
   template <class Rows>
@@ -108,9 +58,9 @@ struct Columns4InParts {
   }
 };
 struct Columns8InParts {
-  __m512i in[4];
-  __m512i a[4];
-  __m512i b[4];
+  __m512i in[4];  // half j of in[i] is row 4j + i, in part 2 row 4j + 8 + i
+  __m512i a[4];   // quarter 2j + h of a[c] is column 4h + c of rows 4j to 4j + 3
+  __m512i b[4];   // the same of the last eight rows
 
   // Parts 4 + c complete columns c and 4 + c.
   template <class Rows>
@@ -131,6 +81,31 @@ struct Columns8InParts {
   __m512i low(int c) const { return _mm512_shuffle_i32x4(a[c], b[c], 0x88); }
   __m512i high(int c) const { return _mm512_shuffle_i32x4(a[c], b[c], 0xDD); }
 };
+
+// 16 bytes at `offset` of each of 16 rows, as four vectors of 32-bit columns.
+template <class Rows>
+[[gnu::always_inline]] inline void load_columns4(const Rows& rows, std::size_t offset,
+                                                 __m512i out[4]) {
+  Columns4InParts columns;
+#pragma GCC unroll 4
+  for (int part = 0; part < 4; ++part) columns.read(part, rows, offset);
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) out[c] = columns.out[c];
+}
+
+// 32 bytes, as eight.
+template <class Rows>
+[[gnu::always_inline]] inline void load_columns8(const Rows& rows, std::size_t offset,
+                                                 __m512i out[8]) {
+  Columns8InParts columns;
+#pragma GCC unroll 4
+  for (int part = 0; part < 4; ++part) columns.read(part, rows, offset);
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    out[c] = columns.low(c);
+    out[4 + c] = columns.high(c);
+  }
+}
 
 // A square of 32-bit words: lane l of out[c] is word c of the vector row(l).
 template <class Row>

@@ -102,26 +102,18 @@ class ThreadPool::Worker {
     for_each(count, body, [] {});
   }
 
-  // The same, and then calls end() once, on the worker that did the last index, which sees what all
-  // have written: for a step too short to be worth a loop of its own.
-  template <class Body, class End>
-  void for_each(std::uint32_t count, Body&& body, End&& end) {
-    for_each(
-        count, body, [] {}, end);
-  }
-
   // The same; and a worker that has to wait calls idle() before.
-  template <class Body, class Idle, class End>
-  void for_each(std::uint32_t count, Body&& body, Idle&& idle, End&& end) {
+  template <class Body, class Idle>
+  void for_each(std::uint32_t count, Body&& body, Idle&& idle) {
     run(
-        count, false, [&](std::uint32_t begin, std::uint32_t) { body(begin); }, idle, end);
+        count, false, [&](std::uint32_t begin, std::uint32_t) { body(begin); }, idle);
   }
 
   // The same, but calls body(begin, end) for ranges, the first of them long: for loops so short
   // that taking an index and beginning with it tell.
-  template <class Body, class Idle, class End>
-  void for_ranges(std::uint32_t count, Body&& body, Idle&& idle, End&& end) {
-    run(count, true, body, idle, end);
+  template <class Body, class Idle>
+  void for_ranges(std::uint32_t count, Body&& body, Idle&& idle) {
+    run(count, true, body, idle);
   }
 
   // Where in a loop of `count` indices this worker begins.
@@ -133,9 +125,8 @@ class ThreadPool::Worker {
   friend class ThreadPool;
   Worker(ThreadPool& pool, int index) : pool_(&pool), loop_(pool.first_loop_), index_(index) {}
 
-  template <class Body, class Idle, class End>
-  void run(std::uint32_t count, bool by_ranges, const Body& body, const Idle& idle,
-           const End& end) {
+  template <class Body, class Idle>
+  void run(std::uint32_t count, bool by_ranges, const Body& body, const Idle& idle) {
     if (count == 0) return;
     if (pool_->size_ == 1) {
       if (by_ranges) {
@@ -143,14 +134,11 @@ class ThreadPool::Worker {
       } else {
         for (std::uint32_t i = 0; i < count; ++i) body(i, i + 1);
       }
-      end();
       return;
     }
     const std::uint32_t loop = loop_++;
     const auto complete = [&](std::uint32_t indices) {
-      if (!pool_->complete(indices, count)) return;
-      end();
-      pool_->open_next(loop);
+      if (pool_->complete(indices, count)) pool_->open_next(loop);
     };
     std::uint32_t done = 0;
     for (;;) {

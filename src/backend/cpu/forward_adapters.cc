@@ -72,7 +72,7 @@ void ForwardPass::adapt_down(std::size_t layer, const PlanAdapted& rows, const U
       Product p;
       p.weights = &change.a;
       p.x = {ActivationFormat::f32, rows.rows, change.a.cols,
-             space_.operand.format[static_cast<std::size_t>(ActivationFormat::f32)],
+             operand().format[static_cast<std::size_t>(ActivationFormat::f32)],
              prepared_row_bytes(ActivationFormat::f32, change.a.cols)};
       p.x.data += rows.row * p.x.row_stride;
       p.out = low;

@@ -9,7 +9,7 @@ namespace {
 
 // Rows that are normed and prepared at a time: a few microseconds of work.
 constexpr std::uint32_t kPrepareRows = 4;
-// Floats that one thread prepares in about the time that a loop of their own would cost.
+// Floats that a thread prepares in about the time that sharing them out in a loop would cost.
 constexpr std::size_t kShortPreparation = 8192;
 
 }  // namespace
@@ -69,13 +69,35 @@ Preparation ForwardPass::ffn_operand(std::size_t layer) const {
 }
 
 bool ForwardPass::is_short(const Preparation& wanted) const {
-  return !measured() && wanted.rows != nullptr &&
-         std::size_t{rows_->rows} * wanted.cols <= kShortPreparation;
+  if (measured() || context_.observer != nullptr || !wanted.sources.empty()) return false;
+  if (std::size_t{rows_->rows} * wanted.cols > kShortPreparation) return false;
+  for (std::size_t i = 0; i < kActivationFormats; ++i) {
+    const std::size_t bytes = prepared_row_bytes(static_cast<ActivationFormat>(i), wanted.cols);
+    if (rows_->rows * bytes > kOwnOperandBytes) return false;
+  }
+  return true;
+}
+
+void ForwardPass::will_read(const Preparation& wanted) {
+  if (wanted.rows == nullptr) return;
+  if (!is_short(wanted)) return prepare(wanted);
+  operand_ = &own_.operand;
+  pending_ = wanted;
+}
+
+const Operand& ForwardPass::operand() {
+  if (pending_.rows != nullptr) {
+    for (std::uint32_t row = 0; row < rows_->rows; ++row) prepare_row(pending_, row);
+    pending_ = {};
+  }
+  return *operand_;
 }
 
 void ForwardPass::prepare(const Preparation& wanted) {
   const std::uint32_t rows =
       wanted.sources.empty() ? rows_->rows : static_cast<std::uint32_t>(wanted.sources.size());
+  operand_ = &space_.operand;
+  pending_ = {};
   worker_.for_each((rows + kPrepareRows - 1) / kPrepareRows, [&](std::uint32_t share) {
     const std::uint32_t end = std::min((share + 1) * kPrepareRows, rows);
     for (std::uint32_t row = share * kPrepareRows; row < end; ++row) prepare_row(wanted, row);
@@ -96,15 +118,14 @@ void ForwardPass::prepare_row(const Preparation& wanted, std::uint32_t row) {
   for (std::size_t i = 0; i < kActivationFormats; ++i) {
     if (!wanted.formats[i]) continue;
     const auto format = static_cast<ActivationFormat>(i);
-    context_.kernels.prepare(
-        format, wanted.refinement, from, wanted.cols,
-        space_.operand.format[i] + row * prepared_row_bytes(format, wanted.cols));
+    context_.kernels.prepare(format, wanted.refinement, from, wanted.cols,
+                             operand_->format[i] + row * prepared_row_bytes(format, wanted.cols));
   }
   constexpr auto kFloats = static_cast<std::size_t>(ActivationFormat::f32);
   if (!wanted.for_adapters || wanted.formats[kFloats] || rows_->sets[row] == nullptr) return;
-  context_.kernels.prepare(ActivationFormat::f32, wanted.refinement, from, wanted.cols,
-                           space_.operand.format[kFloats] +
-                               row * prepared_row_bytes(ActivationFormat::f32, wanted.cols));
+  context_.kernels.prepare(
+      ActivationFormat::f32, wanted.refinement, from, wanted.cols,
+      operand_->format[kFloats] + row * prepared_row_bytes(ActivationFormat::f32, wanted.cols));
 }
 
 void ForwardPass::norm_row(const float* row, std::span<const float> norm,

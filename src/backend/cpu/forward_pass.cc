@@ -29,7 +29,8 @@ ForwardPass::ForwardPass(const PassContext& context, ThreadPool::Worker& worker)
       vectors_(context.vectors),
       space_(context.workspace),
       own_(context.workspace.workers[static_cast<std::size_t>(worker.index())]),
-      rows_(&context.plan.all()) {}
+      rows_(&context.plan.all()),
+      operand_(&space_.operand) {}
 
 void ForwardPass::run() {
   embed();
@@ -238,8 +239,7 @@ void ForwardPass::narrow() {
 
 Activations ForwardPass::activations(const Matrix& weights) const {
   const ActivationFormat format = activation_format(weights.type, context_.precision);
-  return {format, rows_->rows, weights.cols,
-          space_.operand.format[static_cast<std::size_t>(format)],
+  return {format, rows_->rows, weights.cols, operand_->format[static_cast<std::size_t>(format)],
           prepared_row_bytes(format, weights.cols)};
 }
 
@@ -282,17 +282,18 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
   };
   std::uint32_t shares = 0;
   for (const Product& p : products) shares += shares_in(p);
-  const std::uint64_t operand = ++own_.operands;
+  const std::uint64_t name = ++own_.operands;
   const std::uint32_t own_begin = worker_.first_of(shares);
   const std::uint32_t own_end = worker_.end_of(shares);
   const std::byte* const next_begin = begins(next.readers)[0].data();
   const auto run = [&](std::uint32_t begin, std::uint32_t end) {
     constexpr auto kRows = kRowTile;
+    operand();
     // Of the own part the last, or another's: after it come the next products.
     const bool is_last = begin < own_begin || end >= own_end;
     for (std::size_t i = 0; i < products.size(); ++i) {
       Product p = products[i];
-      p.operand = operand;
+      p.operand = name;
       const std::uint32_t count = shares_in(p);
       if (begin < count) {
         const bool goes_on = end > count && i + 1 < products.size();
@@ -313,9 +314,9 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
   }
 }
 
-void ForwardPass::fetch(const Upcoming& next, std::size_t bytes) const {
+void ForwardPass::fetch(const Upcoming& next) const {
   for (const std::span<const std::byte> weights : begins(next)) {
-    const std::size_t end = std::min(bytes, weights.size());
+    const std::size_t end = std::min(kFetchedWaiting, weights.size());
     for (std::size_t i = 0; i < end; i += 64) __builtin_prefetch(&weights[i], 0, 2);
   }
 }

@@ -145,52 +145,38 @@ class ForwardPass {
   // Of a layer's q, k and v; past the last layer, of the head.
   Preparation layer_operand(std::size_t layer) const;
   Preparation ffn_operand(std::size_t layer) const;
+  // Prepares an operand, if any, in a loop of its own that shares out its rows; or, where it is
+  // short, leaves it to each thread: it costs less than to hand it over.
+  void will_read(const Preparation& wanted);
   void prepare(const Preparation& wanted);
+  bool is_short(const Preparation& wanted) const;
+  // The prepared operand; prepares it first if that has been left to this thread. To be called
+  // inside of a loop, with an index of it: until that is done nobody changes the rows.
+  const Operand& operand();
   void prepare_row(const Preparation& wanted, std::uint32_t row);
   void norm_row(const float* row, std::span<const float> norm, std::span<const float> bias,
                 float* out) const;
 
-  // A loop of `operation`, run by loop(end), then the preparation of what the next product reads,
-  // if anything: at the loop's end where that is short, else as a loop of its own.
-  template <class Loop>
-  void run_then_prepare(Operation operation, const Preparation& next, const Loop& loop) {
-    if (is_short(next)) {
-      loop([&] {
-        fetch(next.readers, kFetchedBeforePreparing);
-        for (std::uint32_t row = 0; row < rows_->rows; ++row) prepare_row(next, row);
-      });
-      lap(operation);
-      return;
-    }
-    loop([] {});
-    lap(operation);
-    if (next.rows != nullptr) prepare(next);
-  }
+  // A loop of `operation`, after which the next product's operand is prepared, if there is any.
   template <class Body>
   void loop_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
                          const Body& body) {
-    run_then_prepare(operation, next, [&](const auto& end) {
-      worker_.for_each(
-          count, body, [&] { fetch(next.readers, kFetchedWaiting); }, end);
-    });
+    worker_.for_each(count, body, [&] { fetch(next.readers); });
+    lap(operation);
+    will_read(next);
   }
   // The same over ranges: body(begin, end).
   template <class Body>
   void ranges_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
                            const Body& body) {
-    run_then_prepare(operation, next, [&](const auto& end) {
-      worker_.for_ranges(
-          count, body, [&] { fetch(next.readers, kFetchedWaiting); }, end);
-    });
+    worker_.for_ranges(count, body, [&] { fetch(next.readers); });
+    lap(operation);
+    will_read(next);
   }
-  bool is_short(const Preparation& wanted) const;
-
-  // What a thread fetches into its level 2 cache of the weights that it will read next: while it
-  // waits, a few microseconds' worth; before it prepares their operand while the others wait, no
-  // more than a core can wait for at once.
+  // What a thread fetches into its level 2 cache of the weights that it will read next, while it
+  // waits: a few microseconds' worth.
   static constexpr std::size_t kFetchedWaiting = 32768;
-  static constexpr std::size_t kFetchedBeforePreparing = 2048;
-  void fetch(const Upcoming& next, std::size_t bytes) const;
+  void fetch(const Upcoming& next) const;
   // Where this thread begins to read the next weights, and where those end: of one matrix, or of
   // each that is chained.
   std::array<std::span<const std::byte>, 2> begins(const Upcoming& next) const;
@@ -218,6 +204,8 @@ class ForwardPass {
   Workspace& space_;
   WorkerBuffers& own_;
   const PlanRows* rows_;
+  const Operand* operand_;  // the space's, or this thread's own
+  Preparation pending_;     // where it has rows: of the own operand, to be done
 };
 
 }  // namespace edgerunner::cpu

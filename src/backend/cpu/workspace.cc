@@ -106,6 +106,7 @@ std::size_t lay_out(std::byte* base, const DecoderSpec& spec, const ExecutorOpti
   workspace.workers.resize(static_cast<std::size_t>(std::max(options.threads, 1)));
   for (WorkerBuffers& worker : workspace.workers) {
     worker.row = cursor.floats(std::max(spec.dim, w.ffn));
+    for (std::byte*& format : worker.operand.format) format = cursor.bytes(kOwnOperandBytes);
     worker.multiply = cursor.bytes(multiply_scratch_bytes(widest));
     worker.attention = cursor.bytes(attention_scratch_bytes(w.head_dim, tile_rows));
     worker.queries = cursor.floats(std::size_t{tile_rows} * w.head_dim);

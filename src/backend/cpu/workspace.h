@@ -18,12 +18,16 @@ struct Operand {
   std::byte* format[kActivationFormats] = {};
 };
 
+// Bytes of each format for the operand of few rows that each thread prepares for itself.
+inline constexpr std::size_t kOwnOperandBytes = 64 * 1024;
+
 // Products of one operand that adapters change: q, k and v.
 inline constexpr std::uint32_t kMostUpdates = 3;
 
 // What one thread needs for itself.
 struct WorkerBuffers {
   float* row = nullptr;            // [dim or ffn_dim]: a row on its way to an operand
+  Operand operand;                 // kOwnOperandBytes each
   std::byte* multiply = nullptr;   // multiply_scratch_bytes
   std::byte* attention = nullptr;  // attention_scratch_bytes
   float* queries = nullptr;        // [tile rows, head_dim]

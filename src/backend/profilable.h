@@ -24,6 +24,8 @@ struct MachineLimits {
   // What the same loops read of the model's own weights, in the pages where they are: of a mapped
   // file that can be more than of other memory or less. 0 where they are few.
   double weights_read_bytes = 0;
+  // Until a thread sees what another has written, in seconds; see Profilable::measure_handover.
+  double handover = 0;
 };
 
 // What an executor offers to `profile`.
@@ -43,6 +45,11 @@ class Profilable {
 
   // Measures the machine with as many threads (or the device) as the executor uses; under 2 s.
   virtual MachineLimits measure_limits() = 0;
+
+  // Seconds until one of the executor's threads sees what another has written, at the worst; 0
+  // where it has a single thread, or a device. It tells where a virtual machine's cores are: they
+  // may be moved at any time, and then memory and caches are others. Milliseconds.
+  virtual double measure_handover() { return 0; }
 };
 
 }  // namespace edgerunner

@@ -15,14 +15,18 @@
 #include <utility>
 
 #include "base/advise.h"
+#include "base/memory.h"
 
 namespace edgerunner {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLeast = 16 * kHugePage;  // the processor's caches hold much of smaller ones
 constexpr std::size_t kPiece = 8 * kHugePage;   // read again at once
-constexpr double kLeastBytesPerSecond = 1e9;
+constexpr double kLeastBytesPerSecond = 4e8;
+constexpr std::chrono::seconds kMostTime{1};  // of reading again
 
 // Whether nine tenths of a mapping, of kLeast or more, are in the system's cache, by pages spread
 // evenly over it. Two standard errors of 256 are 4 %: near enough, as the worst that a wrong answer
@@ -66,38 +70,86 @@ std::size_t touch(std::span<const std::byte> mapping, std::span<const std::byte>
   return 0;
 }
 
-// Drops a piece of the file from the cache and reads it once more. Whether that went fast.
-bool read_again(int descriptor, std::size_t offset, std::span<const std::byte> piece) {
+// The bytes of the huge pages that a part of a mapping could fill.
+std::size_t whole_pages(std::span<const std::byte> part) {
+  return part.size() / kHugePage * kHugePage;
+}
+
+// Reads a piece of a mapping from the file, as far as the cache lacks it.
+bool read_in(std::span<const std::byte> piece) {
 #if defined(MADV_POPULATE_READ)
-  const auto start = std::chrono::steady_clock::now();
-  const auto size = static_cast<off_t>(piece.size());
-  if (::posix_fadvise(descriptor, static_cast<off_t>(offset), size, POSIX_FADV_DONTNEED) != 0 ||
-      !advise(piece, MADV_POPULATE_READ)) {
-    return false;
-  }
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  return static_cast<double>(piece.size()) > time.count() * kLeastBytesPerSecond;
+  return advise(piece, MADV_POPULATE_READ);
 #else
-  static_cast<void>(descriptor), static_cast<void>(offset), static_cast<void>(piece);
+  static_cast<void>(piece);
   return false;
 #endif
 }
 
+// Drops a piece of the file from the cache.
+bool drop(int descriptor, std::size_t offset, std::span<const std::byte> piece) {
+  advise(piece, MADV_DONTNEED);  // what a process has mapped would not be dropped
+  return ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(piece.size()),
+                         POSIX_FADV_DONTNEED) == 0;
+}
+
+// Drops it and reads it once more. Whether that went fast.
+bool read_again(int descriptor, std::size_t offset, std::span<const std::byte> piece) {
+  const auto start = Clock::now();
+  if (!drop(descriptor, offset, piece) || !read_in(piece)) return false;
+  const std::chrono::duration<double> time = Clock::now() - start;
+  return static_cast<double>(piece.size()) > time.count() * kLeastBytesPerSecond;
+}
+
+// Calls body(offset, piece) for piece after piece, until it returns false.
+template <class Body>
+bool for_pieces(std::span<const std::byte> mapping, const Body& body) {
+  for (std::size_t begin = 0; begin < mapping.size(); begin += kPiece) {
+    if (!body(begin, mapping.subspan(begin, std::min(kPiece, mapping.size() - begin)))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Exchanges what the cache holds in small pages.
+void exchange_small_pages(int descriptor, std::span<const std::byte> mapping) {
+  const auto end = Clock::now() + kMostTime;
+  std::size_t huge = 0;
+  for_pieces(mapping, [&](std::size_t offset, std::span<const std::byte> piece) {
+    const std::size_t wanted = huge + whole_pages(piece);
+    huge = touch(mapping, piece);
+    if (huge >= wanted) return true;
+    if (Clock::now() > end || !read_again(descriptor, offset, piece)) return false;
+    const std::size_t before = std::exchange(huge, touch(mapping, piece));
+    return huge > before;  // or the system has no such pages, or no more
+  });
+}
+
 }  // namespace
 
-void prefer_huge_pages(int descriptor, std::span<const std::byte> mapping) {
+bool read_into_huge_pages(int descriptor, std::span<const std::byte> mapping,
+                          const std::function<void(double)>& on_progress) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(mapping.data()) % kHugePage == 0;
-  if (!aligned || mapping.size() < kLeast || !advise(mapping, MADV_HUGEPAGE)) return;
-  if (!is_cached(mapping)) return;  // what is read from now on comes in huge pages
-  if (touch(mapping, mapping) >= mapping.size() / 2) return;
-  advise(mapping, MADV_DONTNEED);  // what a process has mapped would not be dropped
-  std::size_t huge = 0;
-  for (std::size_t begin = 0; begin < mapping.size(); begin += kPiece) {
-    const auto piece = mapping.subspan(begin, std::min(kPiece, mapping.size() - begin));
-    if (!read_again(descriptor, begin, piece)) return;
-    const std::size_t before = std::exchange(huge, touch(mapping, piece));
-    if (huge < before + piece.size() / 2) return;  // the system has no such pages, or no more
+  if (!aligned || mapping.size() < kLeast || !advise(mapping, MADV_HUGEPAGE)) return false;
+  if (!is_cached(mapping)) {
+    if (available_memory().value_or(0) < mapping.size()) return false;
+    // What has been read of its begin would have the system go on as it began, in small pages.
+    drop(descriptor, 0, mapping);
+    return for_pieces(mapping, [&](std::size_t offset, std::span<const std::byte> piece) {
+      if (!read_in(piece)) return false;
+      if (offset == 0 && touch(mapping, piece) == 0) return false;  // there are none
+      if (on_progress) {
+        const std::size_t done = offset + piece.size();
+        on_progress(static_cast<double>(done) / static_cast<double>(mapping.size()));
+      }
+      return true;
+    });
   }
+  if (touch(mapping, mapping) < whole_pages(mapping)) {
+    advise(mapping, MADV_DONTNEED);
+    exchange_small_pages(descriptor, mapping);
+  }
+  return true;
 }
 
 }  // namespace edgerunner

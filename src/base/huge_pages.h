@@ -1,19 +1,23 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace edgerunner {
 
-// Asks the system to hold a mapped file in huge pages, so that reading it from end to end misses
-// the TLB once in 2 MiB instead of once in 4 KiB: SmolLM2 decodes about a tenth faster
-// (docs/performance.md). Linux reads a file into huge pages from version 6.16 on ext4, and on XFS,
-// but leaves what it holds in small ones already. Such a file is dropped from the cache and read
-// once more, as long as that goes at a gigabyte a second and gives huge pages; the next process
-// finds it as it is then. Without effect on the contents, nor any at all where the system has no
-// such pages.
+// Has the system hold a mapped file in huge pages, so that reading it from end to end misses the
+// TLB once in 2 MiB instead of once in 4 KiB (docs/performance.md, "Pages"). Linux reads a file
+// into huge pages from version 6.16 on ext4, and on XFS, where one process reads it from front to
+// back; so a file that isn't in the system's cache is read here, if there is memory for it, and
+// then on_progress is called with the fraction that is done. What the cache holds in small pages
+// Linux leaves so: such parts of a file are dropped from it and read once more, where that goes at
+// 400 MB/s and gives huge pages, for a second at most. The next process finds them as they are
+// then, and goes on. The contents stay as they are.
 //
-// `mapping` is the whole file, mapped read-only.
-void prefer_huge_pages(int descriptor, std::span<const std::byte> mapping);
+// `mapping` is the whole file, mapped read-only. False where the file has still to be read: the
+// system has no such pages, or there is no memory for all of it.
+bool read_into_huge_pages(int descriptor, std::span<const std::byte> mapping,
+                          const std::function<void(double)>& on_progress = {});
 
 }  // namespace edgerunner

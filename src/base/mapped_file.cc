@@ -59,10 +59,11 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::will_need() const {
-  prefer_huge_pages(descriptor_.get(), bytes_);
-  advise(bytes_, MADV_WILLNEED);
-}
+void MappedFile::will_need() const { advise(bytes_, MADV_WILLNEED); }
 void MappedFile::dont_need() const { advise(bytes_, MADV_DONTNEED); }
+
+void MappedFile::will_read_often(const std::function<void(double)>& on_progress) const {
+  if (!read_into_huge_pages(descriptor_.get(), bytes_, on_progress)) will_need();
+}
 
 }  // namespace edgerunner

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 #include "base/descriptor.h"
@@ -23,11 +24,13 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Advice to the system, without effect on the contents: read the file ahead, into huge pages
-  // where it has them (huge_pages.h); drop its pages, which come back from the file when they are
-  // next read.
+  // Advice to the system, without effect on the contents: read the file ahead; drop its pages,
+  // which come back from the file when they are next read.
   void will_need() const;
   void dont_need() const;
+  // All of the file will be read again and again where it is: takes the time to have it in huge
+  // pages, where the system has them (huge_pages.h).
+  void will_read_often(const std::function<void(double)>& on_progress = {}) const;
 
  private:
   Descriptor descriptor_;

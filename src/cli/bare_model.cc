@@ -32,7 +32,11 @@ BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.optio
   if (arguments.shape.empty()) {
     file_ = gguf::File::open(arguments.path);
     decoder_ = read_decoder(*file_);
-    file_->will_need();
+    if (find_backend(options_.backend).reads_the_mapped_file()) {
+      file_->will_read_often(loading_progress());
+    } else {
+      file_->will_need();
+    }
   } else {
     if (!options_.adapters.empty()) {
       throw UsageError("--lora changes a model's file; give MODEL in place of --shape");

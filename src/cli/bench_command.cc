@@ -112,6 +112,7 @@ Json to_json(const BenchArguments& arguments, const ExecutorInfo& info,
                                    {"tps_min", result.tps_min},
                                    {"tps_max", result.tps_max},
                                    {"threads", info.threads},
+                                   {"handover_seconds", result.handover},
                                    {"backend", info.backend}});
   }
   return document;

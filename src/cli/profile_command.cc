@@ -50,10 +50,13 @@ Json to_json(const ProfileLine& line) {
 }
 
 Json to_json(const PhaseProfile& profile) {
-  Json document = {
-      {"phase", profile.phase},      {"tokens", profile.tokens},
-      {"depth", profile.depth},      {"tps", share(profile.tokens, profile.total.seconds)},
-      {"operations", Json::array()}, {"total", to_json(profile.total)}};
+  Json document = {{"phase", profile.phase},
+                   {"tokens", profile.tokens},
+                   {"depth", profile.depth},
+                   {"tps", share(profile.tokens, profile.total.seconds)},
+                   {"operations", Json::array()},
+                   {"total", to_json(profile.total)},
+                   {"handover_seconds", profile.handover}};
   for (const ProfileLine& line : profile.lines) document["operations"].push_back(to_json(line));
   return document;
 }
@@ -66,7 +69,8 @@ Json to_json(const MachineLimits& limits) {
           {"weights_read_bytes_per_s", limits.weights_read_bytes},
           {"int8_operations_per_s", operations(Arithmetic::int8)},
           {"half_operations_per_s", operations(Arithmetic::half)},
-          {"f32_operations_per_s", operations(Arithmetic::f32)}};
+          {"f32_operations_per_s", operations(Arithmetic::f32)},
+          {"handover_seconds", limits.handover}};
 }
 
 Json to_json(const ProfileArguments& arguments, const ExecutorInfo& info,
@@ -100,7 +104,15 @@ std::string to_text(const ProfileLine& line, double total) {
       fraction > 0 ? fmt::format("{:.0f} %", 100 * fraction) : "-");
 }
 
-std::string to_text(const PhaseProfile& profile) {
+// Whether the threads ran elsewhere than when the limits were measured, or in two places.
+bool was_moved(const PhaseProfile& profile, const MachineLimits& limits) {
+  constexpr double kAlike = 1.7;  // a cache in common makes three to five times
+  return std::any_of(profile.handover.begin(), profile.handover.end(), [&](double handover) {
+    return handover > kAlike * limits.handover || kAlike * handover < limits.handover;
+  });
+}
+
+std::string to_text(const PhaseProfile& profile, const MachineLimits& limits) {
   const double total = profile.total.seconds;
   std::string text = fmt::format("\n{} of {} {}", profile.phase, profile.tokens,
                                  profile.tokens == 1 ? "token" : "tokens");
@@ -111,7 +123,15 @@ std::string to_text(const PhaseProfile& profile) {
   text += fmt::format("{:<17}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}   {:<8}{:>8}\n", "operation", "ms",
                       "share", "MB", "GB/s", "GOP", "GOP/s", "bound", "of it");
   for (const ProfileLine& line : profile.lines) text += to_text(line, total);
-  return text + to_text(profile.total, total);
+  text += to_text(profile.total, total);
+  if (was_moved(profile, limits)) {
+    text += fmt::format(
+        "The threads have been moved since the limits were measured, which so don't hold: they "
+        "see\n"
+        "each other after {:.0f} ns before and {:.0f} ns after this\n",
+        profile.handover[0] * 1e9, profile.handover[1] * 1e9);
+  }
+  return text;
 }
 
 std::string header(const ProfileArguments& arguments, const ExecutorInfo& info,
@@ -128,6 +148,10 @@ std::string header(const ProfileArguments& arguments, const ExecutorInfo& info,
           ? fmt::format(", {:.1f} of these weights", limits.weights_read_bytes / 1e9)
           : "",
       number_or_dash(int8 / 1e9, 0), number_or_dash(half / 1e9, 0), number_or_dash(f32 / 1e9, 0));
+  if (limits.handover > 0) {
+    text +=
+        fmt::format("a thread sees what another wrote after {:.0f} ns\n", limits.handover * 1e9);
+  }
   return text;
 }
 
@@ -160,7 +184,7 @@ void profile(const ProfileArguments& arguments) {
     return;
   }
   std::string text = header(arguments, executor.info(), profiler.limits());
-  for (const PhaseProfile& phase : profiles) text += to_text(phase);
+  for (const PhaseProfile& phase : profiles) text += to_text(phase, profiler.limits());
   write_output(text);
 }
 

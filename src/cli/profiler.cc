@@ -75,6 +75,7 @@ template <typename Work>
 PhaseProfile Profiler::measure(const Work& work) {
   OperationCosts costs{};
   work(&costs);  // warms up too: pages of the file read, caches filled, clocks up
+  const double before = backend_->measure_handover();
   double wall = 0;
   {
     const Recording recording(*backend_, times_);
@@ -85,6 +86,7 @@ PhaseProfile Profiler::measure(const Work& work) {
   times_.add(Operation::other, std::max(0.0, wall - times_.total()));
 
   PhaseProfile profile;
+  profile.handover = {before, backend_->measure_handover()};
   profile.total.operation = "total";
   for (std::size_t i = 0; i < kOperations; ++i) {
     const auto operation = static_cast<Operation>(i);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct PhaseProfile {
   std::uint32_t depth = 0;         // tokens in the cache before the first
   std::vector<ProfileLine> lines;  // in the order of a forward pass; what took no time is left out
   ProfileLine total;               // the sum of the lines
+  std::array<double, 2> handover = {};  // before and after: Profilable::measure_handover
 };
 
 // Runs a model and accounts for its time. Every token is computed; they are made up, as a forward

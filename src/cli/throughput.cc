@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "backend/profilable.h"
 #include "backend/token_chooser.h"
 #include "runtime/burst_length.h"
 
@@ -88,6 +89,11 @@ Batch ThroughputMeter::step(std::uint32_t position, std::uint32_t sequences) {
 template <typename Work>
 Throughput ThroughputMeter::measure(std::uint32_t tokens, const Work& work) {
   work();  // warm: pages of the file read, caches filled, clocks up
+  const auto handover = [&] {
+    Profilable* const backend = executor_->profilable();
+    return backend == nullptr ? 0.0 : backend->measure_handover();
+  };
+  const double before = handover();
   std::vector<double> rates;
   for (std::uint32_t i = 0; i < repetitions_; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -102,6 +108,7 @@ Throughput ThroughputMeter::measure(std::uint32_t tokens, const Work& work) {
   result.tps = rates.size() % 2 == 1 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
   result.tps_min = rates.front();
   result.tps_max = rates.back();
+  result.handover = {before, handover()};
   return result;
 }
 

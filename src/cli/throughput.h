@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ struct Throughput {
   double tps = 0;
   double tps_min = 0;
   double tps_max = 0;
+  std::array<double, 2> handover = {};  // before and after: Profilable::measure_handover
 };
 
 // Times an executor. Every token is computed: nothing is reused between tests or repetitions. A

@@ -178,6 +178,16 @@ void File::will_need() const {
   for (const MappedFile& mapping : state_->mappings) mapping.will_need();
 }
 
+void File::will_read_often(const std::function<void(double)>& on_progress) const {
+  for (const MappedFile& mapping : state_->mappings) {
+    const auto begin = static_cast<double>(&mapping - state_->mappings.data());
+    const auto count = static_cast<double>(state_->mappings.size());
+    mapping.will_read_often([&](double fraction) {
+      if (on_progress) on_progress((begin + fraction) / count);
+    });
+  }
+}
+
 void File::dont_need() const {
   for (const MappedFile& mapping : state_->mappings) mapping.dont_need();
 }

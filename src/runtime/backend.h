@@ -18,6 +18,8 @@ struct Backend {
   std::optional<std::uint64_t> (*available)();
   // ModelOptions::prefill_chunk where it is 0: as many rows as the kernels want for full speed.
   std::uint32_t prefill_chunk;
+
+  bool reads_the_mapped_file() const { return weight_bytes == nullptr; }
 };
 
 // Throws Error(invalid_argument) for a value that names no backend.

@@ -72,7 +72,11 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   MemoryPlan plan = plan_memory(options, input);
   plan.executor.on_progress = [&](double fraction) { report(0.6 + 0.4 * fraction); };
 
-  state->file->will_need();
+  if (backend.reads_the_mapped_file()) {
+    state->file->will_read_often([&](double fraction) { report(0.4 + 0.2 * fraction); });
+  } else {
+    state->file->will_need();
+  }
   if (state->file->find("tokenizer.ggml.model") != nullptr) {
     state->tokenizer = load_tokenizer(*state->file);
   }

@@ -81,7 +81,7 @@ std::unique_ptr<Drafter> make_drafter(const ModelOptions& options, const gguf::F
   const MemoryPlan plan = plan_draft(options, *model, backend, available);
   const std::uint64_t taken = plan.weights_bytes + plan.cache_bytes + plan.scratch_bytes;
   if (available) *available -= std::min(*available, taken);
-  model->file->will_need();
+  model->file->will_read_often();
   model->executor = backend.make(model->decoder, plan.executor);
   const auto vocab_size = target.get_strings("tokenizer.ggml.tokens")->size();
   return std::make_unique<ModelDrafter>(std::move(model), static_cast<std::uint32_t>(vocab_size),

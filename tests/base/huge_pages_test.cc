@@ -30,7 +30,7 @@ TEST(HugePages, LeaveTheContentsOfAFileAsTheyAre) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(kSize));
   for (int i = 0; i < 2; ++i) {  // as it was written, and as the first left it
     const MappedFile file(path);
-    file.will_need();
+    file.will_read_often();
     ASSERT_EQ(file.bytes().size(), kSize);
     EXPECT_EQ(std::memcmp(file.bytes().data(), bytes.data(), kSize), 0);
   }
@@ -41,9 +41,9 @@ TEST(HugePages, AreNoConcernOfSmallFiles) {
   const std::filesystem::path path = folder.path() / "weights";
   std::ofstream(path, std::ios::binary) << "few bytes";
   const MappedFile file(path);
-  prefer_huge_pages(-1, file.bytes());
+  EXPECT_FALSE(read_into_huge_pages(-1, file.bytes()));
   EXPECT_EQ(std::memcmp(file.bytes().data(), "few bytes", 9), 0);
-  prefer_huge_pages(-1, {});
+  EXPECT_FALSE(read_into_huge_pages(-1, {}));
 }
 
 }  // namespace

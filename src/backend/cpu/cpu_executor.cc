@@ -7,6 +7,7 @@
 
 #include "backend/cpu/forward_pass.h"
 #include "backend/cpu/lazy_memory.h"
+#include "backend/cpu/limits/handover.h"
 #include "backend/cpu/limits/machine_limits.h"
 #include "base/cpu_features.h"
 
@@ -128,6 +129,7 @@ class CpuExecutor final : public Executor, private Profilable {
     for (const Matrix* matrix : matrices_of(decoder_.weights)) weights.push_back(matrix->data);
     return cpu::measure_limits(kernels_.isa, pool_.size(), weights);
   }
+  double measure_handover() override { return cpu::measure_handover(pool_.size()); }
 
   const Decoder& decoder_;
   ExecutorOptions options_;

@@ -7,6 +7,7 @@ target_sources(edgerunner PRIVATE
   forward_pass.cc
   kv_pool.cc
   lazy_memory.cc
+  limits/handover.cc
   limits/machine_limits.cc
   plan.cc
   rope_table.cc

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/kernels/peaks.h"
+#include "backend/cpu/limits/handover.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -151,7 +152,8 @@ MachineLimits measure_limits(Isa isa, int threads,
   return {.read_bytes = memory_bandwidth(threads),
           .operations = {peak(threads, loops.int8), peak(threads, loops.half),
                          peak(threads, loops.f32)},
-          .weights_read_bytes = weights_bandwidth(threads, weights)};
+          .weights_read_bytes = weights_bandwidth(threads, weights),
+          .handover = measure_handover(threads)};
 }
 
 }  // namespace edgerunner::cpu

@@ -11,6 +11,10 @@ llama-cpp-python's low-level API (llama_decode; n_batch = n_ubatch = 512, f16 ca
 speed drifts over minutes, so only medians over alternating rounds are compared. llama.cpp runs with
 flash attention on and off, and the faster one counts for each test; with --peer on, only with it.
 
+A virtual machine's cores are moved between caches, and memory with them reads half as fast again or
+less. Before and after every program a short bench tells how long a thread takes to see what another
+wrote; where that was not the same throughout, ratios are also given for the runs of either place.
+
 --grid measures a model in many formats: FOLDER/NAME-FORMAT.gguf for every format of GRID. Files that
 are missing are made from FOLDER/NAME-F16.gguf by llama.cpp's quantiser, which takes seconds each.
 Some 3 minutes a round on 2 cores.
@@ -39,6 +43,8 @@ GRID = (
 # llama.cpp's llama_ftype of a format, and whether every matrix gets that type ("pure").
 FILE_TYPES = {"F16": (1, False), "BF16": (32, False), "Q8_0": (7, False), "Q4_0": (2, False),
               "Q4_K": (14, True), "Q4_K_M": (15, False), "Q6_K": (18, False)}
+# Handovers are of the same place where they differ by less; a cache in common makes three to five.
+ALIKE = 1.7
 # Tokens that warm a test up: pages of the file read, clocks up. A whole long prompt adds nothing.
 WARM_TOKENS = 128
 
@@ -167,34 +173,78 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
+def handover(arguments):
+    """Nanoseconds until a thread sees what another wrote, just now; 0 for a single thread."""
+    command = [str(arguments.program), "bench", str(arguments.model), "--json", "--threads",
+               str(arguments.threads), "--prompt", "1", "--depth", "none", "--repetitions", "1"]
+    return min(run_json(command)["results"][0]["handover_seconds"]) * 1e9
+
+
 def measure_round(arguments, rates, about):
-    """Every program once on arguments.model; adds to rates[program][test]."""
+    """Every program once on arguments.model; adds to rates[program][test] the tokens a second and
+    the handovers before and after."""
+    def add(program, test, tps, before, after):
+        rates[program].setdefault(test, []).append((tps, before, after))
+
+    before = handover(arguments)
     ours = run_json(edgerunner_command(arguments))
+    after = handover(arguments)
     about["edgerunner"] = {key: ours[key] for key in ("isa", "kernels") if key in ours}
     for result in ours["results"]:
         number = result["tokens"] if result["test"] == "prefill" else result["depth"]
-        rates["edgerunner"].setdefault((result["test"], number), []).append(result["tps"])
+        add("edgerunner", (result["test"], number), result["tps"], before, after)
     for peer in peers(arguments):
+        before = after
         theirs = run_json(peer_command(arguments, PEERS[peer]))
+        after = handover(arguments)
         about["llama-cpp-python"] = {key: theirs[key] for key in ("version", "system")}
         for result in theirs["results"]:
-            rates[peer].setdefault((result["test"], result["number"]), []).append(result["tps"])
+            add(peer, (result["test"], result["number"]), result["tps"], before, after)
 
 
 def peers(arguments):
     return [peer for peer, on in PEERS.items() if on or arguments.peer == "both"]
 
 
+def ratio(arguments, runs):
+    """Of medians; None where a program has no runs. runs[program]: [(tps, before, after)]."""
+    medians = {name: statistics.median(tps for tps, _, _ in runs[name])
+               for name in runs if runs[name]}
+    rivals = [peer for peer in peers(arguments) if peer in medians]
+    if "edgerunner" not in medians or not rivals:
+        return None
+    best = max(rivals, key=medians.get)
+    return {"edgerunner_tps": medians["edgerunner"], "llamacpp_tps": medians[best],
+            "llamacpp_setting": best, "ratio": medians["edgerunner"] / medians[best]}
+
+
+def by_place(arguments, runs):
+    """The ratio among the runs of either place that the cores were in, as handovers tell."""
+    handovers = [ns for name in runs for _, before, after in runs[name] for ns in (before, after)]
+    least, most = min(handovers), max(handovers)
+    if most < ALIKE * least or least == 0:
+        return []
+    places = []
+    for place in (lambda ns: ns * ns < least * most, lambda ns: ns * ns >= least * most):
+        there = {name: [run for run in runs[name] if place(run[1]) and place(run[2])]
+                 for name in runs}
+        row = ratio(arguments, there)
+        if row:
+            ns = statistics.median(run[1] for name in there for run in there[name])
+            places.append({"handover_ns": round(ns),
+                           "runs": {name: len(there[name]) for name in there}, **row})
+    return places
+
+
 def ratios(arguments, rates):
     rows = []
     for test in arguments.tests:
-        ours = statistics.median(rates["edgerunner"][test])
-        medians = {peer: statistics.median(rates[peer][test]) for peer in peers(arguments)}
-        best = max(medians, key=medians.get)
+        runs = {name: rates[name][test] for name in rates}
         rows.append({"test": test[0], "tokens" if test[0] == "prefill" else "depth": test[1],
-                     "edgerunner_tps": ours, "llamacpp_tps": medians[best],
-                     "llamacpp_setting": best, "ratio": ours / medians[best],
-                     "raw": {name: rates[name][test] for name in rates}})
+                     **ratio(arguments, runs), "places": by_place(arguments, runs),
+                     "raw": {name: [tps for tps, _, _ in runs[name]] for name in runs},
+                     "handovers_ns": {name: [(round(before), round(after))
+                                             for _, before, after in runs[name]] for name in runs}})
     return rows
 
 
@@ -273,6 +323,11 @@ def print_table(report):
             test = f"{row['test']} {row.get('tokens', row.get('depth'))}"
             print(f"{test:<16}{row['edgerunner_tps']:>12.1f}{row['llamacpp_tps']:>12.1f}"
                   f"{row['ratio']:>8.2f}  {row['llamacpp_setting']}")
+            for place in row["places"]:
+                runs = " and ".join(str(count) for count in place["runs"].values())
+                print(f"{'  at ' + str(place['handover_ns']) + ' ns':<16}"
+                      f"{place['edgerunner_tps']:>12.1f}{place['llamacpp_tps']:>12.1f}"
+                      f"{place['ratio']:>8.2f}  of {runs} runs")
 
 
 def main():

@@ -24,8 +24,8 @@ struct MachineLimits {
   // What the same loops read of the model's own weights, in the pages where they are: of a mapped
   // file that can be more than of other memory or less. 0 where they are few.
   double weights_read_bytes = 0;
-  // Until a thread sees what another has written, in seconds; see Profilable::measure_handover.
-  double handover = 0;
+  // Before and after the others: Profilable::measure_handover.
+  std::array<double, 2> handover = {};
 };
 
 // What an executor offers to `profile`.

@@ -104,12 +104,12 @@ std::string to_text(const ProfileLine& line, double total) {
       fraction > 0 ? fmt::format("{:.0f} %", 100 * fraction) : "-");
 }
 
-// Whether the threads ran elsewhere than when the limits were measured, or in two places.
-bool was_moved(const PhaseProfile& profile, const MachineLimits& limits) {
+// Whether the threads were moved between the limits and the end of a phase.
+bool were_moved(const PhaseProfile& profile, const MachineLimits& limits) {
   constexpr double kAlike = 1.7;  // a cache in common makes three to five times
-  return std::any_of(profile.handover.begin(), profile.handover.end(), [&](double handover) {
-    return handover > kAlike * limits.handover || kAlike * handover < limits.handover;
-  });
+  const auto [least, most] = std::minmax(
+      {limits.handover[0], limits.handover[1], profile.handover[0], profile.handover[1]});
+  return most > kAlike * least;
 }
 
 std::string to_text(const PhaseProfile& profile, const MachineLimits& limits) {
@@ -124,12 +124,13 @@ std::string to_text(const PhaseProfile& profile, const MachineLimits& limits) {
                       "share", "MB", "GB/s", "GOP", "GOP/s", "bound", "of it");
   for (const ProfileLine& line : profile.lines) text += to_text(line, total);
   text += to_text(profile.total, total);
-  if (was_moved(profile, limits)) {
+  if (were_moved(profile, limits)) {
     text += fmt::format(
-        "The threads have been moved since the limits were measured, which so don't hold: they "
-        "see\n"
-        "each other after {:.0f} ns before and {:.0f} ns after this\n",
-        profile.handover[0] * 1e9, profile.handover[1] * 1e9);
+        "The system has moved the threads meanwhile, so that the limits may not hold: {:.0f} ns "
+        "before\n"
+        "and {:.0f} ns after this, {:.0f} and {:.0f} ns when they were measured\n",
+        profile.handover[0] * 1e9, profile.handover[1] * 1e9, limits.handover[0] * 1e9,
+        limits.handover[1] * 1e9);
   }
   return text;
 }
@@ -148,9 +149,9 @@ std::string header(const ProfileArguments& arguments, const ExecutorInfo& info,
           ? fmt::format(", {:.1f} of these weights", limits.weights_read_bytes / 1e9)
           : "",
       number_or_dash(int8 / 1e9, 0), number_or_dash(half / 1e9, 0), number_or_dash(f32 / 1e9, 0));
-  if (limits.handover > 0) {
+  if (limits.handover[0] > 0) {
     text +=
-        fmt::format("a thread sees what another wrote after {:.0f} ns\n", limits.handover * 1e9);
+        fmt::format("a thread sees what another wrote after {:.0f} ns\n", limits.handover[0] * 1e9);
   }
   return text;
 }

@@ -4,6 +4,7 @@ edgerunner_test(cpu_executor_test
   cpu/cpu_bits_test.cc
   cpu/cpu_executor_test.cc
   cpu/cpu_fixtures_test.cc
+  cpu/handover_test.cc
   cpu/hidden_states_test.cc
   cpu/vector_kernels_test.cc
   ../support/model_fixture.cc)

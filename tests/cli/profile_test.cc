@@ -15,6 +15,7 @@ TEST_F(Profile, OperationsAddUpToThePhase) {
   EXPECT_EQ(profile["threads"], 2);
   EXPECT_GT(profile["limits"]["read_bytes_per_s"], 0);
   EXPECT_EQ(profile["limits"]["weights_read_bytes_per_s"], 0);  // of so small a model
+  for (const nlohmann::json& seconds : profile["limits"]["handover_seconds"]) EXPECT_GT(seconds, 0);
   ASSERT_EQ(profile["phases"].size(), 2);
   EXPECT_EQ(profile["phases"][0]["phase"], "prefill");
   EXPECT_EQ(profile["phases"][0]["tokens"], 40);
@@ -23,6 +24,7 @@ TEST_F(Profile, OperationsAddUpToThePhase) {
   for (const nlohmann::json& phase : profile["phases"]) {
     const nlohmann::json& total = phase["total"];
     EXPECT_GT(phase["tps"], 0);
+    EXPECT_EQ(phase["handover_seconds"].size(), 2);
     for (const char* key : {"seconds", "weight_bytes", "cache_bytes", "f32_operations"}) {
       double sum = 0;
       for (const nlohmann::json& operation : phase["operations"])

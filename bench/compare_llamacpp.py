@@ -45,6 +45,8 @@ FILE_TYPES = {"F16": (1, False), "BF16": (32, False), "Q8_0": (7, False), "Q4_0"
               "Q4_K": (14, True), "Q4_K_M": (15, False), "Q6_K": (18, False)}
 # Handovers are of the same place where they differ by less; a cache in common makes three to five.
 ALIKE = 1.7
+# Nanoseconds; longer takes only a thread that shared its core with the other.
+PLAUSIBLE = 1000
 # Tokens that warm a test up: pages of the file read, clocks up. A whole long prompt adds nothing.
 WARM_TOKENS = 128
 
@@ -220,12 +222,13 @@ def ratio(arguments, runs):
 
 def by_place(arguments, runs):
     """The ratio among the runs of either place that the cores were in, as handovers tell."""
-    handovers = [ns for name in runs for _, before, after in runs[name] for ns in (before, after)]
-    least, most = min(handovers), max(handovers)
-    if most < ALIKE * least or least == 0:
+    handovers = [ns for name in runs for _, before, after in runs[name] for ns in (before, after)
+                 if 0 < ns < PLAUSIBLE]
+    if not handovers or max(handovers) < ALIKE * min(handovers):
         return []
+    middle = (min(handovers) * max(handovers)) ** 0.5
     places = []
-    for place in (lambda ns: ns * ns < least * most, lambda ns: ns * ns >= least * most):
+    for place in (lambda ns: 0 < ns < middle, lambda ns: middle <= ns < PLAUSIBLE):
         there = {name: [run for run in runs[name] if place(run[1]) and place(run[2])]
                  for name in runs}
         row = ratio(arguments, there)

@@ -47,8 +47,8 @@ class Profilable {
   virtual MachineLimits measure_limits() = 0;
 
   // Seconds until one of the executor's threads sees what another has written, at the worst; 0
-  // where it has a single thread, or a device. It tells where a virtual machine's cores are: they
-  // may be moved at any time, and then memory and caches are others. Milliseconds.
+  // where it has a single thread, or a device. It tells where they run: a system moves threads, and
+  // the host of a virtual machine its cores, and then memory and caches are others. Milliseconds.
   virtual double measure_handover() { return 0; }
 };
 

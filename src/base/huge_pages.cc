@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/advise.h"
-#include "base/memory.h"
 
 namespace edgerunner {
 namespace {
@@ -25,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLeast = 16 * kHugePage;  // the processor's caches hold much of smaller ones
 constexpr std::size_t kPiece = 8 * kHugePage;   // read again at once
-constexpr double kLeastBytesPerSecond = 4e8;
-constexpr std::chrono::seconds kMostTime{1};  // of reading again
+constexpr double kLeastBytesPerSecond = 4e8;    // slower, a start would wait for long
+constexpr std::chrono::seconds kMostTime{1};    // of reading again
 
 // Whether nine tenths of a mapping, of kLeast or more, are in the system's cache, by pages spread
 // evenly over it. Two standard errors of 256 are 4 %: near enough, as the worst that a wrong answer
@@ -116,10 +115,11 @@ void exchange_small_pages(int descriptor, std::span<const std::byte> mapping) {
   const auto end = Clock::now() + kMostTime;
   std::size_t huge = 0;
   for_pieces(mapping, [&](std::size_t offset, std::span<const std::byte> piece) {
+    if (Clock::now() > end) return false;
     const std::size_t wanted = huge + whole_pages(piece);
     huge = touch(mapping, piece);
     if (huge >= wanted) return true;
-    if (Clock::now() > end || !read_again(descriptor, offset, piece)) return false;
+    if (!read_again(descriptor, offset, piece)) return false;
     const std::size_t before = std::exchange(huge, touch(mapping, piece));
     return huge > before;  // or the system has no such pages, or no more
   });
@@ -132,9 +132,8 @@ bool read_into_huge_pages(int descriptor, std::span<const std::byte> mapping,
   const bool aligned = reinterpret_cast<std::uintptr_t>(mapping.data()) % kHugePage == 0;
   if (!aligned || mapping.size() < kLeast || !advise(mapping, MADV_HUGEPAGE)) return false;
   if (!is_cached(mapping)) {
-    if (available_memory().value_or(0) < mapping.size()) return false;
     // What has been read of its begin would have the system go on as it began, in small pages.
-    drop(descriptor, 0, mapping);
+    drop(descriptor, 0, mapping.first(std::min(kPiece, mapping.size())));
     return for_pieces(mapping, [&](std::size_t offset, std::span<const std::byte> piece) {
       if (!read_in(piece)) return false;
       if (offset == 0 && touch(mapping, piece) == 0) return false;  // there are none
@@ -149,7 +148,7 @@ bool read_into_huge_pages(int descriptor, std::span<const std::byte> mapping,
     advise(mapping, MADV_DONTNEED);
     exchange_small_pages(descriptor, mapping);
   }
-  return true;
+  return false;  // nobody has looked at every page
 }
 
 }  // namespace edgerunner

@@ -28,8 +28,8 @@ class MappedFile {
   // which come back from the file when they are next read.
   void will_need() const;
   void dont_need() const;
-  // All of the file will be read again and again where it is: takes the time to have it in huge
-  // pages, where the system has them (huge_pages.h).
+  // All of the file, for which there is memory, will be read again and again where it is: takes the
+  // time to have it in huge pages, where the system has them (huge_pages.h).
   void will_read_often(const std::function<void(double)>& on_progress = {}) const;
 
  private:

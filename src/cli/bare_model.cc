@@ -34,6 +34,7 @@ BareModel::BareModel(const ModelArguments& arguments) : options_(arguments.optio
     decoder_ = read_decoder(*file_);
     if (find_backend(options_.backend).reads_the_mapped_file()) {
       file_->will_read_often(loading_progress());
+      clear_progress();
     } else {
       file_->will_need();
     }

@@ -126,9 +126,10 @@ std::string to_text(const PhaseProfile& profile, const MachineLimits& limits) {
   text += to_text(profile.total, total);
   if (were_moved(profile, limits)) {
     text += fmt::format(
-        "The system has moved the threads meanwhile, so that the limits may not hold: {:.0f} ns "
-        "before\n"
-        "and {:.0f} ns after this, {:.0f} and {:.0f} ns when they were measured\n",
+        "The threads ran elsewhere meanwhile, so that the limits may not hold: they saw each "
+        "other\n"
+        "after {:.0f} ns before and {:.0f} ns after this, {:.0f} and {:.0f} ns when limits were "
+        "measured\n",
         profile.handover[0] * 1e9, profile.handover[1] * 1e9, limits.handover[0] * 1e9,
         limits.handover[1] * 1e9);
   }

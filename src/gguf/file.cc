@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
+#include "base/memory.h"
 #include "gguf/fail.h"
 #include "gguf/name_index.h"
 #include "gguf/parse.h"
@@ -179,6 +180,7 @@ void File::will_need() const {
 }
 
 void File::will_read_often(const std::function<void(double)>& on_progress) const {
+  if (available_memory().value_or(0) < bytes()) return will_need();
   for (const MappedFile& mapping : state_->mappings) {
     const auto begin = static_cast<double>(&mapping - state_->mappings.data());
     const auto count = static_cast<double>(state_->mappings.size());

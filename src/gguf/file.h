@@ -80,7 +80,8 @@ class File {
   // Asks the system to read the weights ahead (madvise), or to drop clean pages again.
   void will_need() const;
   void dont_need() const;
-  // The weights will be read again and again where they are: MappedFile::will_read_often.
+  // The weights will be read again and again where they are: MappedFile::will_read_often, where
+  // there is memory for all of them.
   void will_read_often(const std::function<void(double)>& on_progress = {}) const;
 
  private:

@@ -127,9 +127,12 @@ class CpuExecutor final : public Executor, private Profilable {
   MachineLimits measure_limits() override {
     std::vector<std::span<const std::byte>> weights;
     for (const Matrix* matrix : matrices_of(decoder_.weights)) weights.push_back(matrix->data);
-    return cpu::measure_limits(kernels_.isa, pool_.size(), weights);
+    const double before = measure_handover();
+    MachineLimits limits = cpu::measure_limits(kernels_.isa, pool_.size(), weights);
+    limits.handover = {before, measure_handover()};
+    return limits;
   }
-  double measure_handover() override { return cpu::measure_handover(pool_.size()); }
+  double measure_handover() override { return cpu::measure_handover(pool_); }
 
   const Decoder& decoder_;
   ExecutorOptions options_;

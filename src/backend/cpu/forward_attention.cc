@@ -113,7 +113,7 @@ void ForwardPass::attend_tiles(std::size_t layer, const Preparation& next) {
   const LayerSpec& shape = spec_.layers[layer];
   const auto tiles = static_cast<std::uint32_t>(rows_->tiles.size());
   const bool stores = stores_as_it_attends();
-  loop_then_prepare(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
+  loop_then_read(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
     // The last tiles see the most: they go first, so that the threads end together.
     const std::uint32_t index = tiles - 1 - unit / shape.kv_heads;
     const PlanTile& place = rows_->tiles[index];
@@ -161,7 +161,7 @@ void ForwardPass::attend_splits(std::size_t layer, const Preparation& next) {
     vectors_.attend(work, part.split, records_of(place, part.split, kv_head), own_.attention);
   });
   const auto tiles = static_cast<std::uint32_t>(rows_->tiles.size());
-  loop_then_prepare(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
+  loop_then_read(tiles * shape.kv_heads, Operation::attention, next, [&](std::uint32_t unit) {
     const PlanTile& place = rows_->tiles[unit / shape.kv_heads];
     const std::uint32_t kv_head = unit % shape.kv_heads;
     const AttentionTile work = tile(layer, kv_head, place);

@@ -50,7 +50,7 @@ void ForwardPass::mixture(std::size_t layer) {
     show_groups(w.gate, spec.ffn_dim);
     show_groups(w.up, spec.ffn_dim);
   }
-  multiply_groups(spec.ffn_dim, [&](const ExpertGroup& group, const auto& run) {
+  multiply_groups(spec, spec.ffn_dim, [&](const ExpertGroup& group, const auto& run) {
     float* hidden = space_.hidden + std::size_t{group.first_slot} * spec.ffn_dim;
     run(w.gate, group, hidden, Epilogue::store);
     run(w.up, group, hidden, gated());
@@ -61,7 +61,7 @@ void ForwardPass::mixture(std::size_t layer) {
   outer.sources = {space.own_row, slots};
   prepare(outer);
   if (context_.observer != nullptr) show_groups(w.down, spec_.dim);
-  multiply_groups(spec_.dim, [&](const ExpertGroup& group, const auto& run) {
+  multiply_groups(spec, spec_.dim, [&](const ExpertGroup& group, const auto& run) {
     run(w.down, group, space.outputs + std::size_t{group.first_slot} * spec_.dim, Epilogue::store);
   });
   worker_.for_each(rows_->rows, [&](std::uint32_t row) { combine(spec, row); });
@@ -119,11 +119,14 @@ void ForwardPass::show_groups(const Matrix& experts, std::uint32_t rows) {
 }
 
 template <class Body>
-void ForwardPass::multiply_groups(std::uint32_t rows, const Body& body) {
+void ForwardPass::multiply_groups(const MixtureSpec& spec, std::uint32_t rows, const Body& body) {
   const MixtureSpace& space = space_.mixture;
-  const std::uint32_t share = product_share(rows, space.group_count);
+  // How many there are is written by a loop, so that it is read inside of one.
+  const std::uint32_t most_groups = std::min(rows_->rows * spec.used, spec.count);
+  const std::uint32_t share = product_share(rows, most_groups);
   const std::uint32_t shares = (rows + share - 1) / share;
-  worker_.for_each(space.group_count * shares, [&](std::uint32_t unit) {
+  worker_.for_each(most_groups * shares, [&](std::uint32_t unit) {
+    if (unit / shares >= space.group_count) return;
     const std::uint32_t begin = unit % shares * share;
     const std::uint32_t end = std::min(begin + share, rows);
     body(space.groups[unit / shares],

@@ -63,10 +63,10 @@ void ForwardPass::embed() {
     if (spec_.embedding_scale == 1) return;
     for (float& value : row) value *= spec_.embedding_scale;
   };
-  loop_then_prepare(rows_->rows + missing, Operation::embedding, layer_operand(0), fill);
+  loop_then_read(rows_->rows + missing, Operation::embedding, layer_operand(0), fill);
 }
 
-// Finds the operand of q, k and v prepared, and leaves that of the feed-forward part.
+// Reads the operand of q, k and v that is announced, and announces that of the feed-forward part.
 void ForwardPass::attention(std::size_t layer) {
   const LayerSpec& shape = spec_.layers[layer];
   const AttentionWeights& w = weights_.layers[layer].attention;
@@ -141,7 +141,7 @@ void ForwardPass::multiply_gated(std::size_t layer, const Preparation& hidden) {
   const Update updates[] = {{LoraTarget::gate, space_.hidden, w.gate.rows},
                             {LoraTarget::up, space_.up, w.up.rows}};
   adapt(layer, updates, Operation::gate_up);
-  loop_then_prepare(rows_->rows, Operation::gate_up, hidden, [&](std::uint32_t row) {
+  loop_then_read(rows_->rows, Operation::gate_up, hidden, [&](std::uint32_t row) {
     const std::size_t at = std::size_t{row} * w.up.rows;
     context_.kernels.apply_gate(gated(), space_.up + at, w.up.rows, space_.hidden + at);
   });
@@ -169,7 +169,7 @@ void ForwardPass::add_output(std::size_t layer, LoraTarget target, const Matrix&
 
 void ForwardPass::add_branch(const Vector& post_norm, Operation operation,
                              const Preparation& next) {
-  loop_then_prepare(rows_->rows, operation, next, [&](std::uint32_t row) {
+  loop_then_read(rows_->rows, operation, next, [&](std::uint32_t row) {
     const float* from = space_.branch + std::size_t{row} * spec_.dim;
     float* x = space_.x + std::size_t{row} * spec_.dim;
     if (!post_norm.empty()) {
@@ -308,9 +308,9 @@ void ForwardPass::multiply(std::span<const Product> products, Operation operatio
     }
   };
   if (few) {
-    ranges_then_prepare(shares, operation, next, run);
+    ranges_then_read(shares, operation, next, run);
   } else {
-    loop_then_prepare(shares, operation, next, [&](std::uint32_t share) { run(share, share + 1); });
+    loop_then_read(shares, operation, next, [&](std::uint32_t share) { run(share, share + 1); });
   }
 }
 

@@ -84,7 +84,7 @@ class ForwardPass {
   // Calls body(group, run) for every share of every group of rows, where run(experts, group, out,
   // epilogue) multiplies the group's rows with its expert, of `rows` weight rows.
   template <class Body>
-  void multiply_groups(std::uint32_t rows, const Body& body);
+  void multiply_groups(const MixtureSpec& spec, std::uint32_t rows, const Body& body);
   void combine(const MixtureSpec& spec, std::uint32_t row);
   void head();
   void hidden();
@@ -157,18 +157,18 @@ class ForwardPass {
   void norm_row(const float* row, std::span<const float> norm, std::span<const float> bias,
                 float* out) const;
 
-  // A loop of `operation`, after which the next product's operand is prepared, if there is any.
+  // A loop of `operation`, and then will_read(next), whose weights who has to wait fetches.
   template <class Body>
-  void loop_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
-                         const Body& body) {
+  void loop_then_read(std::uint32_t count, Operation operation, const Preparation& next,
+                      const Body& body) {
     worker_.for_each(count, body, [&] { fetch(next.readers); });
     lap(operation);
     will_read(next);
   }
   // The same over ranges: body(begin, end).
   template <class Body>
-  void ranges_then_prepare(std::uint32_t count, Operation operation, const Preparation& next,
-                           const Body& body) {
+  void ranges_then_read(std::uint32_t count, Operation operation, const Preparation& next,
+                        const Body& body) {
     worker_.for_ranges(count, body, [&] { fetch(next.readers); });
     lap(operation);
     will_read(next);
@@ -185,7 +185,7 @@ class ForwardPass {
   Product product(const Matrix& weights, const Vector& bias, float* out, Epilogue epilogue) const;
   // silu(gate) * up or its like, in place of the gate.
   Product gated_product(const Product& gate, const Matrix& up, const Vector& bias) const;
-  // Products that read the prepared operand, side by side. Then prepares the next one, if any.
+  // Products that read the prepared operand, side by side; `next` is read after them, if anything.
   void multiply(std::span<const Product> products, Operation operation, const Preparation& next);
   // Tiles of kRowTile weight rows that are shared out together where rows are few.
   std::uint32_t unit_tiles() const;

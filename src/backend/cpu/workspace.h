@@ -13,12 +13,12 @@ namespace edgerunner::cpu {
 inline constexpr std::size_t kActivationFormats = 3;
 
 // Rows of activations prepared for products, once in each format that their weights ask for.
-// Each buffer has room for rows of the widest operand.
 struct Operand {
   std::byte* format[kActivationFormats] = {};
 };
 
-// Bytes of each format for the operand of few rows that each thread prepares for itself.
+// Bytes of each format for the operand of few rows that each thread prepares for itself: 8192
+// floats (forward_operands.cc), and what the formats add to each row.
 inline constexpr std::size_t kOwnOperandBytes = 64 * 1024;
 
 // Products of one operand that adapters change: q, k and v.
@@ -73,7 +73,7 @@ struct Workspace {
   float* v = nullptr;       // [max_rows, kv_heads * head_dim]
   float* hidden = nullptr;  // [max_rows, ffn_dim], or of slots: gate, then silu(gate) * up
   float* branch = nullptr;  // [max_rows, dim]: a block's output that is not just added; or null
-  Operand operand;          // [max_rows], or of slots
+  Operand operand;          // [max_rows], or of slots, of the widest
   MixtureSpace mixture;
   // With adapters: A x of up to kMostUpdates products side by side, [max_rows, kMostUpdates,
   // adapter_floats], and the up products, which are changed before they meet the gate.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "backend/cpu/kernels/peaks.h"
-#include "backend/cpu/limits/handover.h"
 
 namespace edgerunner::cpu {
 namespace {
@@ -149,12 +148,10 @@ double time_threads(int threads, int repetitions, const std::function<void(int)>
 MachineLimits measure_limits(Isa isa, int threads,
                              const std::vector<std::span<const std::byte>>& weights) {
   const PeakLoops loops = peak_loops(isa);
-  const double before = measure_handover(threads);
   return {.read_bytes = memory_bandwidth(threads),
           .operations = {peak(threads, loops.int8), peak(threads, loops.half),
                          peak(threads, loops.f32)},
-          .weights_read_bytes = weights_bandwidth(threads, weights),
-          .handover = {before, measure_handover(threads)}};
+          .weights_read_bytes = weights_bandwidth(threads, weights)};
 }
 
 }  // namespace edgerunner::cpu

@@ -24,14 +24,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLeast = 16 * kHugePage;  // the processor's caches hold much of smaller ones
 constexpr std::size_t kPiece = 8 * kHugePage;   // read again at once
-constexpr double kLeastBytesPerSecond = 4e8;    // slower, a start would wait for long
-constexpr std::chrono::seconds kMostTime{1};    // of reading again
+// What reading the header and the begins of tensors has brought of most files.
+constexpr double kMostDropped = 512e6;
+constexpr double kLeastBytesPerSecond = 4e8;  // slower, a start would wait for long
+constexpr std::chrono::seconds kMostTime{1};  // of reading again
 
-// Whether nine tenths of a mapping, of kLeast or more, are in the system's cache, by pages spread
-// evenly over it. Two standard errors of 256 are 4 %: near enough, as the worst that a wrong answer
-// does is to read a file once more, or not to. Asking about every page of 2.4 GB took 40 ms, about
-// these 0.4 ms (2026-11-30).
-bool is_cached(std::span<const std::byte> mapping) {
+// How much of a mapping, of kLeast or more, is in the system's cache, by pages spread evenly over
+// it. Two standard errors of 256 are 4 %: near enough, as the worst that a wrong answer does is to
+// read a file once more, or not to. Asking about every page of 2.4 GB took 40 ms, about these 0.4
+// ms (2026-11-30).
+double cached_share(std::span<const std::byte> mapping) {
   constexpr std::size_t kSamples = 256;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t stride = mapping.size() / kSamples / page * page;
@@ -39,10 +41,9 @@ bool is_cached(std::span<const std::byte> mapping) {
   for (std::size_t i = 0; i < kSamples; ++i) {
     unsigned char flags = 0;
     const std::byte* const sample = &mapping[i * stride];
-    if (::mincore(const_cast<std::byte*>(sample), page, &flags) != 0) return false;
-    cached += flags & 1U;
+    if (::mincore(const_cast<std::byte*>(sample), page, &flags) == 0) cached += flags & 1U;
   }
-  return cached * 10 > kSamples * 9;
+  return static_cast<double>(cached) / kSamples;
 }
 
 // Touches each huge page of a part of a mapping, and says how many bytes of the mapping the process
@@ -131,9 +132,12 @@ bool read_into_huge_pages(int descriptor, std::span<const std::byte> mapping,
                           const std::function<void(double)>& on_progress) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(mapping.data()) % kHugePage == 0;
   if (!aligned || mapping.size() < kLeast || !advise(mapping, MADV_HUGEPAGE)) return false;
-  if (!is_cached(mapping)) {
-    // What has been read of its begin would have the system go on as it began, in small pages.
-    drop(descriptor, 0, mapping.first(std::min(kPiece, mapping.size())));
+  const double cached = cached_share(mapping);
+  if (cached <= 0.9) {
+    // What has been read of it would have the system go on as it began, in small pages.
+    if (cached < 0.5 || cached * static_cast<double>(mapping.size()) < kMostDropped) {
+      drop(descriptor, 0, mapping);
+    }
     return for_pieces(mapping, [&](std::size_t offset, std::span<const std::byte> piece) {
       if (!read_in(piece)) return false;
       if (offset == 0 && touch(mapping, piece) == 0) return false;  // there are none

@@ -23,10 +23,12 @@ case $architecture in
   x86-64)
     # The EVEX prefix, after one of segment or address size at most; a mask register.
     sign[AVX-512]=$'^((2e|36|3e|26|64|65|67) )?62 |%k[0-7]|%zmm'
-    home[AVX-512]='avx512'
+    home[AVX-512]='avx512|kernels/amx'
+    sign[AMX]='%tmm[0-7]'
+    home[AMX]='kernels/amx'
     # The VEX prefixes.
     sign[AVX]=$'^((2e|36|3e|26|64|65|67) )?c[45] '
-    home[AVX]='avx2|avx512'
+    home[AVX]='avx2|avx512|kernels/amx'
     ;;
   aarch64)
     sign[dotprod]=$'\t[su]dot\t'

@@ -38,7 +38,7 @@ Options parse(int argc, char** argv) {
   std::vector<std::string> types;
   double kib = options.bytes / 1024;
   CLI::App app("Times matrix products and checks their bits", "matmul_bench");
-  app.add_option("--isa", isa)->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
+  app.add_option("--isa", isa)->check(CLI::IsMember({"scalar", "avx2", "avx512", "amx"}));
   app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
   app.add_option("--cols", options.cols)->check(CLI::Range(32, 1 << 20));
   app.add_option("--precision", precision)->check(CLI::IsMember({"fast", "exact"}));
@@ -52,7 +52,7 @@ Options parse(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
   }
-  for (const Isa candidate : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+  for (const Isa candidate : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::amx}) {
     if (name(candidate) == isa) options.isa = candidate;
   }
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;

@@ -11,6 +11,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <asm/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -41,6 +46,17 @@ std::uint64_t enabled_state() {
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
+// Tiles are 8 KiB of state a thread, which a Linux process has to ask for, once for all threads
+// (Linux documentation, "Using XSTATE features in user space applications").
+bool may_use_tiles() {
+#if defined(__linux__) && defined(ARCH_REQ_XCOMP_PERM)
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 constexpr bool has_all(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
 
 // Bit numbers: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID.
@@ -53,9 +69,12 @@ CpuFeatures detect() {
   constexpr unsigned kAvx512 =
       (1U << 16) | (1U << 17) | (1U << 28) | (1U << 30) | (1U << 31);  // F, DQ, CD, BW, VL
   constexpr unsigned kVnni = 1U << 11;
+  constexpr unsigned kVbmi = 1U << 1;
   constexpr unsigned kBf16 = 1U << 5;
+  constexpr unsigned kAmx = (1U << 22) | (1U << 24);  // BF16, TILE
   constexpr std::uint64_t kYmmState = 0x06;  // xmm, upper halves of ymm
   constexpr std::uint64_t kZmmState = 0xE6;  // those, mask registers, both parts of zmm
+  constexpr std::uint64_t kTileState = 0x60000;  // configuration and data of tiles
 
   CpuFeatures features;
   const Registers leaf1 = cpuid(1, 0);
@@ -67,6 +86,8 @@ CpuFeatures detect() {
   features.avx512 = features.avx2 && has_all(state, kZmmState) && has_all(leaf7.ebx, kAvx512);
   features.avx512_vnni = features.avx512 && has_all(leaf7.ecx, kVnni);
   features.avx512_bf16 = features.avx512 && leaf7.eax >= 1 && has_all(cpuid(7, 1).eax, kBf16);
+  features.amx = features.avx512_vnni && features.avx512_bf16 && has_all(state, kTileState) &&
+                 has_all(leaf7.ecx, kVbmi) && has_all(leaf7.edx, kAmx) && may_use_tiles();
   return features;
 }
 
@@ -88,7 +109,8 @@ CpuFeatures detect() { return {}; }
 
 #endif
 
-constexpr std::array kIsas = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon, Isa::neon_i8mm};
+constexpr std::array kIsas = {Isa::scalar, Isa::avx2, Isa::avx512,
+                              Isa::amx,    Isa::neon, Isa::neon_i8mm};
 
 bool runs(const CpuFeatures& features, Isa isa) {
   switch (isa) {
@@ -98,6 +120,8 @@ bool runs(const CpuFeatures& features, Isa isa) {
       return features.avx2;
     case Isa::avx512:
       return features.avx512 && features.avx512_vnni && features.avx512_bf16;
+    case Isa::amx:
+      return features.amx;
     case Isa::neon:
       return features.neon && features.dotprod;
     case Isa::neon_i8mm:
@@ -121,6 +145,8 @@ std::string_view name(Isa isa) {
       return "avx2";
     case Isa::avx512:
       return "avx512";
+    case Isa::amx:
+      return "amx";
     case Isa::neon:
       return "neon";
     case Isa::neon_i8mm:

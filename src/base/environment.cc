@@ -14,7 +14,7 @@ namespace {
 constexpr auto kVariables = std::to_array<EnvironmentVariable>({
     {"EDGERUNNER_CACHE", "the folder of fetched models and more; by default ~/.cache/edgerunner"},
     {"EDGERUNNER_ISA",
-     "forces the instruction set of the CPU kernels: scalar, avx2, avx512, neon or neon_i8mm"},
+     "forces the instruction set of the CPU kernels: scalar, avx2, avx512, amx, neon or neon_i8mm"},
     {"HF_ENDPOINT", "where hf: models are fetched from; by default https://huggingface.co"},
     {"HF_TOKEN", "an access token for HF_ENDPOINT, sent nowhere else"},
     {"HOME", "the user's folder"},

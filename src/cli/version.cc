@@ -16,7 +16,7 @@ namespace {
 // The sets that kernels are compiled for, on this kind of processor.
 std::vector<std::string_view> compiled_sets() {
 #if defined(__x86_64__)
-  return {name(Isa::scalar), name(Isa::avx2), name(Isa::avx512)};
+  return {name(Isa::scalar), name(Isa::avx2), name(Isa::avx512), name(Isa::amx)};
 #elif defined(__aarch64__)
   return {name(Isa::scalar), name(Isa::neon), name(Isa::neon_i8mm)};
 #else

@@ -22,16 +22,20 @@ constexpr CpuFeatures kPlain{};
 constexpr CpuFeatures kHaswell{.avx2 = true};
 constexpr CpuFeatures kSkylake{.avx2 = true, .avx512 = true};
 constexpr CpuFeatures kZen4{.avx2 = true, .avx512 = true, .avx512_vnni = true, .avx512_bf16 = true};
+constexpr CpuFeatures kSapphireRapids{
+    .avx2 = true, .avx512 = true, .avx512_vnni = true, .avx512_bf16 = true, .amx = true};
 constexpr CpuFeatures kCortexA72{.neon = true};
 constexpr CpuFeatures kNeoverseN1{.neon = true, .dotprod = true};
 constexpr CpuFeatures kNeoverseV1{.neon = true, .dotprod = true, .i8mm = true};
-constexpr Isa kAllIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::neon, Isa::neon_i8mm};
+constexpr Isa kAllIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512,
+                            Isa::amx,    Isa::neon, Isa::neon_i8mm};
 
 TEST(ChooseIsa, TakesTheBestThatTheMachineRuns) {
   EXPECT_EQ(choose_isa(kPlain, std::nullopt), Isa::scalar);
   EXPECT_EQ(choose_isa(kHaswell, std::nullopt), Isa::avx2);
   EXPECT_EQ(choose_isa(kSkylake, std::nullopt), Isa::avx2);  // no VNNI, no BF16
   EXPECT_EQ(choose_isa(kZen4, std::nullopt), Isa::avx512);
+  EXPECT_EQ(choose_isa(kSapphireRapids, std::nullopt), Isa::amx);
   EXPECT_EQ(choose_isa(kCortexA72, std::nullopt), Isa::scalar);
   EXPECT_EQ(choose_isa(kNeoverseN1, std::nullopt), Isa::neon);
   EXPECT_EQ(choose_isa(kNeoverseV1, std::nullopt), Isa::neon_i8mm);
@@ -40,6 +44,7 @@ TEST(ChooseIsa, TakesTheBestThatTheMachineRuns) {
 TEST(ChooseIsa, ObeysAForcedOneThatTheMachineRuns) {
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     EXPECT_EQ(choose_isa(kZen4, name(isa)), isa);
+    EXPECT_EQ(choose_isa(kSapphireRapids, name(isa)), isa);
   }
   for (const Isa isa : {Isa::scalar, Isa::neon, Isa::neon_i8mm}) {
     EXPECT_EQ(choose_isa(kNeoverseV1, name(isa)), isa);
@@ -47,6 +52,12 @@ TEST(ChooseIsa, ObeysAForcedOneThatTheMachineRuns) {
 }
 
 TEST(ChooseIsa, RefusesAForcedOneThatTheMachineLacks) {
+  try {
+    choose_isa(kZen4, "amx");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("EDGERUNNER_ISA=amx"));
+  }
   try {
     choose_isa(kHaswell, "avx512");
     FAIL();
@@ -63,7 +74,7 @@ TEST(ChooseIsa, RefusesAnUnknownOneAndNamesTheKnown) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_THAT(error.what(), HasSubstr("sse9"));
-    EXPECT_THAT(error.what(), HasSubstr("scalar, avx2, avx512, neon, neon_i8mm"));
+    EXPECT_THAT(error.what(), HasSubstr("scalar, avx2, avx512, amx, neon, neon_i8mm"));
   }
 }
 

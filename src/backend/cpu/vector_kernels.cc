@@ -23,6 +23,7 @@ const VectorKernels& vector_kernels(Isa isa) {
     case Isa::avx2:
       return kVectorKernelsAvx2;
     case Isa::avx512:
+    case Isa::amx:
       return kVectorKernelsAvx512;
 #elif defined(__aarch64__)
     case Isa::neon:

@@ -17,6 +17,7 @@ struct PeakLoops {
 
 extern const PeakLoops kAvx2Peaks;
 extern const PeakLoops kAvx512Peaks;
+extern const PeakLoop kAmxPeak;  // of bfloat16 tiles
 extern const PeakLoops kNeonPeaks;
 extern const PeakLoops kNeonI8mmPeaks;
 

@@ -114,10 +114,16 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
   return describe_panels(weights, "AVX-512 VNNI", rows, in_order, kFewTokens);
 }
 
+std::string describe_amx(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  return describe_avx512(weights, format, rows);
+}
+
 constexpr Kernels kAvx2{Isa::avx2, avx2::prepare, multiply<avx2::multiply, kRowTokens>,
                         avx2::apply_gate, describe_avx2};
 constexpr Kernels kAvx512{Isa::avx512, avx512::prepare, multiply<avx512::multiply, kDirectTokens>,
                           avx512::apply_gate, describe_avx512};
+constexpr Kernels kAmx{Isa::amx, amx::prepare, multiply<amx::multiply, kDirectTokens>,
+                       amx::apply_gate, describe_amx};
 
 #elif defined(__aarch64__)
 
@@ -188,6 +194,8 @@ const Kernels& kernels(Isa isa) {
       return kAvx2;
     case Isa::avx512:
       return kAvx512;
+    case Isa::amx:
+      return kAmx;
 #elif defined(__aarch64__)
     case Isa::neon:
       return kNeon;

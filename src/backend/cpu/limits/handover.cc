@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 namespace edgerunner::cpu {
 namespace {
@@ -11,7 +12,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 100;  // measured at once, so that reading the clock is nothing
 constexpr std::chrono::milliseconds kTime{4};
-constexpr std::chrono::milliseconds kMostTime{100};
 // More takes only a thread that was woken on the other's core: they are parted soon.
 constexpr std::chrono::microseconds kPlausible{1};
 
@@ -65,8 +65,8 @@ void answer(const Line& there, Line& back, Clock::time_point end) {
 
 }  // namespace
 
-double measure_handover(ThreadPool& pool) {
-  const Clock::time_point end = Clock::now() + kMostTime;
+double measure_handover(ThreadPool& pool, std::chrono::milliseconds most) {
+  const Clock::time_point end = Clock::now() + most;
   double longest = 0;
   for (int other = 1; other < pool.size() && Clock::now() < end; ++other) {
     Line there;

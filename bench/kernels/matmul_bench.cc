@@ -1,7 +1,8 @@
 // matmul_bench [--isa avx512] [--threads 2] [--cols 2048] [--precision fast|exact]
 //              [--types Q8_0,Q4_K] [--tokens 1,8,128] [--kib 131072]
 // Times the matrix products of each type for each number of rows of activations, beside what the
-// machine can read and compute, and checks the results against the portable kernels bit for bit.
+// machine can read and compute, and checks the results bit for bit against the portable kernels, or
+// where AMX has an order of its own against that.
 // --kib is the size of the weights that few tokens are multiplied with: with less than a cache
 // holds, the product is timed without the memory.
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "backend/cpu/limits/machine_limits.h"
 #include "cpu/kernels/random_weights.h"
 #include "cpu/kernels/run_product.h"
+#include "cpu/kernels/tile_order.h"
 
 namespace edgerunner {
 namespace {
@@ -72,15 +74,15 @@ std::vector<std::byte> repeat(const Matrix& pattern, std::uint32_t rows) {
   return bytes;
 }
 
-bool same_as_portable(const Matrix& pattern, const std::vector<float>& x, std::uint32_t tokens,
-                      cpu::ActivationFormat format, const float* out, std::size_t stride) {
-  const cpu::Kernels& portable = cpu::kernels(Isa::scalar);
-  const test::Prepared prepared(portable, format, x, pattern.cols);
+bool same_as_reference(Isa isa, const Matrix& pattern, const std::vector<float>& x,
+                       std::uint32_t tokens, cpu::ActivationFormat format, const float* out,
+                       std::size_t stride) {
+  const test::Prepared prepared(cpu::kernels(Isa::scalar), format, x, pattern.cols);
   std::vector<float> want(std::size_t{tokens} * pattern.rows);
-  test::run(portable, {.weights = &pattern,
-                       .x = prepared.rows(0, tokens),
-                       .out = want.data(),
-                       .out_stride = pattern.rows});
+  test::run_reference(isa, {.weights = &pattern,
+                            .x = prepared.rows(0, tokens),
+                            .out = want.data(),
+                            .out_stride = pattern.rows});
   for (std::uint32_t t = 0; t < tokens; ++t) {
     if (std::memcmp(&want[std::size_t{t} * pattern.rows], out + t * stride,
                     pattern.rows * sizeof(float)) != 0) {
@@ -125,7 +127,7 @@ bool measure(const Options& options, ElementType type, std::uint32_t tokens, dou
                           }
                         }) /
       rounds;
-  const bool same = same_as_portable(pattern, x, tokens, format, out.data(), rows);
+  const bool same = same_as_reference(options.isa, pattern, x, tokens, format, out.data(), rows);
   const double bytes_per_second = static_cast<double>(bytes.size()) / seconds;
   const double operations = 2.0 * rows * options.cols * tokens / seconds;
   fmt::print("{:8}{:>6}{:>10.1f}{:>6.0f} %{:>10.0f}{:>6.0f} %  {}\n", traits(type).name, tokens,

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/kernels/fetch.h"
+
 namespace edgerunner::cpu {
 namespace {
 
@@ -83,19 +85,6 @@ struct PanelRows {
     };
     copy(rows, 0);
     rows.with_rest([&](const FileRows<S, kFromHalves>& rest) { copy(rest, rows.steps()); });
-  }
-};
-
-// Memory to be fetched beside a tile's products, so many lines a step; where it is empty, nothing.
-struct Fetch {
-  const std::uint8_t* next;
-  const std::uint8_t* end;
-  std::uint32_t lines;
-
-  void step() {
-    if (next >= end) return;
-    for (std::uint32_t line = 0; line < lines; ++line) __builtin_prefetch(next + 64 * line, 0, 2);
-    next += 64 * std::size_t{lines};
   }
 };
 

@@ -2,6 +2,7 @@
 // but its three functions have internal linkage, and nothing here instantiates a template of the
 // standard library, so that no code of this instruction set can stand in for another translation
 // unit's.
+#include "backend/cpu/kernels/amx/bf16_product.h"
 #include "backend/cpu/kernels/instruction_sets.h"
 
 namespace edgerunner::cpu::amx {
@@ -13,6 +14,9 @@ void prepare(ActivationFormat format, Refinement refinement, const float* x, std
 
 void multiply(const RawProduct& product, std::uint32_t row_begin, std::uint32_t row_end,
               std::byte* scratch) {
+  if (product.format == ActivationFormat::bf16) {
+    return multiply_bf16_tiles(product, row_begin, row_end, Scratch(scratch));
+  }
   avx512::multiply(product, row_begin, row_end, scratch);
 }
 

@@ -11,13 +11,20 @@
 namespace edgerunner::cpu {
 namespace {
 
-// All eight as large as they can be, as long as this lives. The state costs a switch of threads 8 KiB
-// while it is in use, so that a product releases it at its end.
+// Bytes of a row of each register, at most 64.
+struct TileWidths {
+  std::uint8_t of[8] = {64, 64, 64, 64, 64, 64, 64, 64};
+};
+
+// All eight of 16 rows, as long as this lives. The state costs a switch of threads 8 KiB while it
+// is in use, so that a product releases it at its end.
 class Tiles {
  public:
-  Tiles() {
+  explicit Tiles(const TileWidths& widths = {}) {
     Configuration configuration;
-    _tile_loadconfig(&configuration);
+    for (int i = 0; i < 8; ++i) configuration.row_bytes[i] = widths.of[i];
+    // Not the intrinsic: GCC's tells the compiler of the first 8 bytes alone.
+    asm volatile("ldtilecfg %0" : : "m"(configuration));
   }
   ~Tiles() { _tile_release(); }
   Tiles(const Tiles&) = delete;
@@ -28,7 +35,7 @@ class Tiles {
     std::uint8_t palette = 1;
     std::uint8_t start_row = 0;
     std::uint8_t reserved[14] = {};
-    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint16_t row_bytes[16] = {};
     std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   };
   static_assert(sizeof(Configuration) == 64);
@@ -53,9 +60,9 @@ template <int kTile>
 [[gnu::always_inline]] inline void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
 }
-// sums[m][n] += a[m][0] * b[0][2n] + ..., of pairs of bfloat16: a row of `a` has 16 pairs, b[k] pair
-// k for each n. The first and the second of the pairs are summed apart, each from zero on and pair
-// after pair, and then added to each other and to the sum; subnormal numbers count as zero.
+// sums[m][n] += a[m][0] * b[0][2n] + ..., of pairs of bfloat16: a row of `a` has 16 pairs, b[k]
+// pair k for each n. The first and the second of the pairs are summed apart, each from zero on and
+// pair after pair, and then added to each other and to the sum; subnormal numbers count as zero.
 template <int kSums, int kA, int kB>
 [[gnu::always_inline]] inline void multiply_tiles() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));

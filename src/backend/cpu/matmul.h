@@ -11,14 +11,19 @@
 namespace edgerunner::cpu {
 
 // Matrix products y = W x on the mapped blocks of W, per instruction set. Every output is a sum
-// over its weight row, in f32, by fused multiply-add, in the same order in every kernel of every
-// instruction set: prefill, decode and any batch give the same bits, everywhere.
+// over its weight row, in f32, by fused multiply-add, in the same order in every kernel of an
+// instruction set: prefill, decode and any batch give the same bits. So do all instruction sets,
+// but for bf16 on amx.
 //   f32:  weights as dequantize() has them; element after element.
 //   bf16: F16 weights rounded to bfloat16; eight sums side by side, of which sum l takes pairs l,
 //         l + 8, ... of elements, pair after pair, of each the second first, as VDPBF16PS does.
 //         Then sums l and l + 4 are added, l and l + 2, and the last two. Subnormal activations
 //         count as zero; so do BF16 weights and sums for that instruction alone, so that of
 //         outputs near 1e-30 the bits may differ between instruction sets.
+//         On amx, whose tiles can't keep that order, steps of 32 columns, the last padded with
+//         zeros, as TDPBF16PS has them: of a step's 16 pairs the first are summed from zero on,
+//         pair after pair, and the second apart from them; the two are added, then the result to
+//         the sum. Subnormal operands and results count as zero.
 //   q8:   32-block after 32-block. The integers of a block are summed exactly; what becomes of the
 //         sum stands at CodeForm in kernels/codes.h. The second terms of a row's blocks
 //         (kernels/q8_block.h), in ascending order, are products of the same kind in a sum of their

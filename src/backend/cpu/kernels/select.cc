@@ -115,6 +115,9 @@ std::string describe_avx512(ElementType weights, ActivationFormat format, std::u
 }
 
 std::string describe_amx(ElementType weights, ActivationFormat format, std::uint32_t rows) {
+  if (format == ActivationFormat::bf16) {
+    return describe_panels(weights, "AMX BF16", rows, kDirectTokens, 0);
+  }
   return describe_avx512(weights, format, rows);
 }
 

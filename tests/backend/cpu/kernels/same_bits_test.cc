@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/kernels/q8_block.h"
@@ -219,6 +220,32 @@ TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
       ASSERT_EQ(
           std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
           << tokens << " tokens";
+    }
+  }
+}
+
+// More weight rows than sums are kept of, and more tokens, which fill no tile.
+TEST_P(EveryIsa, MultipliesManyRowsOfHalves) {
+  constexpr std::uint32_t kCols = 70;
+  const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{2100, 1}, {1100, 11}, {70, 513}};
+  for (const auto& [rows, tokens] : sizes) {
+    const auto x = test::random_activations(Kind::spikes, tokens, kCols, 2);
+    const test::Prepared prepared(kernels(GetParam()), ActivationFormat::bf16, x, kCols);
+    for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
+      const test::RandomWeights weights(type, rows, kCols, 1);
+      const Matrix matrix = weights.matrix(rows);
+      std::vector<float> results[2];
+      for (std::vector<float>& result : results) result.resize(std::size_t{tokens} * rows);
+      Product product{.weights = &matrix,
+                      .x = prepared.rows(0, tokens),
+                      .out = results[0].data(),
+                      .out_stride = rows};
+      test::run_reference(GetParam(), product);
+      product.out = results[1].data();
+      test::run(kernels(GetParam()), product);
+      ASSERT_EQ(
+          std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
+          << rows << " rows, " << tokens << " tokens";
     }
   }
 }

@@ -48,8 +48,9 @@ class Bf16Few {
   // a set of the level 1 cache.
   static constexpr std::uint32_t kMostRows = 1008;
   static_assert(kMostRows * kDirectTokens * sizeof(float) <= Scratch::kSumsBytes);
-  static constexpr std::uint32_t kPieceSteps = 16;  // are rounded at a time
-  static_assert(kTogether * kPieceSteps * kTileBytes <= Scratch::kSumsBytes);
+  // What was stored is loaded once it has left the queue of stores.
+  static constexpr std::uint32_t kStepsAhead = 2;
+  static constexpr std::uint32_t kSlots = 4;
 
   // Of one pair of columns of all rows of activations; of a step.
   std::size_t pair_bytes() const { return sizeof(float) * tokens_; }
@@ -130,37 +131,37 @@ class Bf16Few {
         add_step<kTiles>(weights + step * kStepBytes, kRows * stride, stride, operand(first, step));
       }
     }
-    auto* piece = reinterpret_cast<std::uint8_t*>(scratch_.gate);
-    while (step < end) {
-      const std::uint32_t count = end - step < kPieceSteps ? end - step : kPieceSteps;
-      for (std::uint32_t i = 0; i < count; ++i) fetch.step();
-      for (std::uint32_t r = 0; r < kTiles * kRows; ++r) {  // the last row again past the end
-        const std::uint32_t from = r < rows ? r : rows - 1;
-        std::uint8_t* to = piece + r / kRows * kPieceSteps * kTileBytes + r % kRows * kStepBytes;
-        round_steps(weights + from * product_.row_bytes, step, count, to);
-      }
-      for (std::uint32_t i = 0; i < count; ++i) {
-        add_step<kTiles>(piece + i * kTileBytes, kPieceSteps * kTileBytes, kStepBytes,
-                         operand(first, step + i));
-      }
-      step += count;
+    // Otherwise by way of scratch, some steps before their products.
+    const auto slot = [&](std::uint32_t i) {
+      return reinterpret_cast<std::uint8_t*>(scratch_.gate) + i % kSlots * kTiles * kTileBytes;
+    };
+    const auto multiply = [&](std::uint32_t i) {
+      add_step<kTiles>(slot(i), kTileBytes, kStepBytes, operand(first, i));
+    };
+    const std::uint32_t begin = step;
+    fetch.lines = 1;  // a row's step
+    for (; step < end; ++step) {
+      round_step<kTiles>(weights, rows, step, fetch, slot(step));
+      if (step >= begin + kStepsAhead) multiply(step - kStepsAhead);
+    }
+    for (std::uint32_t i = end - begin > kStepsAhead ? end - kStepsAhead : begin; i < end; ++i) {
+      multiply(i);
     }
     store_tile<0>(sums, pair_bytes());
     if constexpr (kTiles == 2) store_tile<1>(sums + operand_bytes(), pair_bytes());
   }
 
-  // A row's part of `count` tiles that stand one after the other.
-  void round_steps(const std::uint8_t* row, std::uint32_t step, std::uint32_t count,
-                   std::uint8_t* to) const {
-    const std::uint32_t whole = step + count <= whole_steps_ ? count : count - 1;
-    row += step * kStepBytes;
-    for (std::uint32_t i = 0; i < whole; ++i) {
-      _mm512_store_si512(to + i * kTileBytes, load_step<kFromHalves>(row + i * kStepBytes));
-    }
-    if (whole < count) {
-      _mm512_store_si512(
-          to + whole * kTileBytes,
-          load_rest<kFromHalves>(row + whole * kStepBytes, product_.cols % kStepColumns));
+  // A step of weight rows, the last row again past the end.
+  template <std::uint32_t kTiles>
+  [[gnu::always_inline]] void round_step(const std::uint8_t* weights, std::uint32_t rows,
+                                         std::uint32_t step, Fetch& fetch, std::uint8_t* to) const {
+    const std::uint8_t* from = weights + step * kStepBytes;
+    const std::uint32_t rest = step < whole_steps_ ? 0 : product_.cols % kStepColumns;
+    for (std::uint32_t r = 0; r < kTiles * kRows; ++r) {
+      fetch.step();
+      _mm512_store_si512(to + r * kStepBytes, rest == 0 ? load_step<kFromHalves>(from)
+                                                        : load_rest<kFromHalves>(from, rest));
+      if (r + 1 < rows) from += product_.row_bytes;
     }
   }
 

@@ -69,12 +69,11 @@ CpuFeatures detect() {
   constexpr unsigned kAvx512 =
       (1U << 16) | (1U << 17) | (1U << 28) | (1U << 30) | (1U << 31);  // F, DQ, CD, BW, VL
   constexpr unsigned kVnni = 1U << 11;
-  constexpr unsigned kVbmi = 1U << 1;
   constexpr unsigned kBf16 = 1U << 5;
   constexpr unsigned kAmx = (1U << 22) | (1U << 24);  // BF16, TILE
-  constexpr std::uint64_t kYmmState = 0x06;  // xmm, upper halves of ymm
-  constexpr std::uint64_t kZmmState = 0xE6;  // those, mask registers, both parts of zmm
-  constexpr std::uint64_t kTileState = 0x60000;  // configuration and data of tiles
+  constexpr std::uint64_t kYmmState = 0x06;           // xmm, upper halves of ymm
+  constexpr std::uint64_t kZmmState = 0xE6;           // those, mask registers, both parts of zmm
+  constexpr std::uint64_t kTileState = 0x60000;       // configuration and data of tiles
 
   CpuFeatures features;
   const Registers leaf1 = cpuid(1, 0);
@@ -87,7 +86,7 @@ CpuFeatures detect() {
   features.avx512_vnni = features.avx512 && has_all(leaf7.ecx, kVnni);
   features.avx512_bf16 = features.avx512 && leaf7.eax >= 1 && has_all(cpuid(7, 1).eax, kBf16);
   features.amx = features.avx512_vnni && features.avx512_bf16 && has_all(state, kTileState) &&
-                 has_all(leaf7.ecx, kVbmi) && has_all(leaf7.edx, kAmx) && may_use_tiles();
+                 has_all(leaf7.edx, kAmx) && may_use_tiles();
   return features;
 }
 

@@ -11,7 +11,7 @@ struct CpuFeatures {
   bool avx512 = false;  // F, BW, CD, DQ, VL: x86-64-v4
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx = false;  // tiles of bfloat16, which this process may use, and AVX-512 VBMI
+  bool amx = false;  // tiles of bfloat16, which this process may use
   bool neon = false;
   bool dotprod = false;
   bool i8mm = false;
@@ -22,7 +22,7 @@ const CpuFeatures& cpu_features();
 //   scalar     portable C++
 //   avx2       with FMA, F16C and BMI2
 //   avx512     with VNNI and BF16
-//   amx        that, with VBMI and products of bfloat16 tiles (Sapphire Rapids and later)
+//   amx        that, and products of bfloat16 tiles (Sapphire Rapids and later)
 //   neon       with the dot product instructions (Armv8.2-A and later)
 //   neon_i8mm  those, and the matrix products of 8-bit integers
 enum class Isa { scalar, avx2, avx512, amx, neon, neon_i8mm };

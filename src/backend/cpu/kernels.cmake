@@ -21,7 +21,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(kernels/avx512/kernels.cc kernels/avx512/peaks.cc TARGET_DIRECTORY edgerunner
     PROPERTIES COMPILE_OPTIONS "${avx512_options}")
   set_source_files_properties(kernels/amx/kernels.cc kernels/amx/peaks.cc TARGET_DIRECTORY edgerunner
-    PROPERTIES COMPILE_OPTIONS "${avx512_options};-mavx512vbmi;-mamx-tile;-mamx-bf16")
+    PROPERTIES COMPILE_OPTIONS "${avx512_options};-mamx-tile;-mamx-bf16")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   target_sources(edgerunner PRIVATE kernels/neon/kernels.cc kernels/neon/kernels_i8mm.cc
                                     kernels/neon/peaks.cc kernels/neon/peaks_i8mm.cc)

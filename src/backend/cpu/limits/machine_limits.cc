@@ -34,8 +34,8 @@ std::uint64_t sum_of(std::span<const std::uint64_t> data) {
 PeakLoops peak_loops(Isa isa) {
   switch (isa) {
 #if defined(__x86_64__)
-    case Isa::amx:  // products of 8-bit weights are products of bfloat16 tiles too
-      return {.int8 = kAmxPeak, .half = kAmxPeak, .f32 = kAvx512Peaks.f32};
+    case Isa::amx:  // whose kernels of 8-bit and of f32 products are those of AVX-512
+      return {.int8 = kAvx512Peaks.int8, .half = kAmxPeak, .f32 = kAvx512Peaks.f32};
     case Isa::avx512:
       return kAvx512Peaks;
     case Isa::avx2:

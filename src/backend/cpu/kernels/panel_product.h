@@ -46,7 +46,10 @@ class PanelGroup {
         has_terms_(product.format == ActivationFormat::q8),
         masks_{scratch.step_masks},
         scratch_(scratch) {
-    if (has_terms_) masks_.fill(x_, x_stride_, tokens_, product.cols / kQ8Length);
+    if (!has_terms_) return;
+    const std::uint64_t name = tokens_ == product.tokens ? product.operand : 0;
+    if (scratch.holds_masks(name, tokens_)) return;
+    masks_.fill(x_, x_stride_, tokens_, product.cols / kQ8Length);
   }
 
   // Up to kRows outputs from `row` on.

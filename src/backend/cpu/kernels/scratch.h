@@ -42,6 +42,12 @@ struct LaidOut {
   std::uint32_t tokens;
 };
 
+// Of which operand the masks stand in scratch.
+struct Masked {
+  std::uint64_t operand;
+  std::uint32_t tokens;
+};
+
 // What a panel product keeps beside its operands: the parts of multiply_scratch_bytes.
 struct Scratch {
   // [steps, panels, record vectors, lanes]: the largest is a chunk with its slack
@@ -62,6 +68,7 @@ struct Scratch {
         gate(reinterpret_cast<float*>(p + kPanelBytes + 2 * kSumsBytes)),
         temporary(p + kPanelBytes + 3 * kSumsBytes),
         laid_out(reinterpret_cast<LaidOut*>(p + kLaidOutAt)),
+        masked(reinterpret_cast<Masked*>(p + kLaidOutAt + sizeof(LaidOut))),
         step_masks(reinterpret_cast<std::uint64_t (*)[kGroupTokens / 64]>(p + kBytes)) {}
 
   std::uint8_t* panel;
@@ -70,6 +77,7 @@ struct Scratch {
   float* gate;  // [kGroupTokens, 32]: of a gated product
   std::byte* temporary;
   LaidOut* laid_out;
+  Masked* masked;
   std::uint64_t (*step_masks)[kGroupTokens / 64];  // [steps]
 
   // Whether the operand of so many rows stands there already; from now on it does, where it has a
@@ -78,6 +86,12 @@ struct Scratch {
     const bool same = operand != 0 && laid_out->operand == operand && laid_out->type == type &&
                       laid_out->tokens == tokens;
     *laid_out = {operand, type, tokens};
+    return same;
+  }
+  // The same of the masks of so many rows, all that the operand has.
+  bool holds_masks(std::uint64_t operand, std::uint32_t tokens) const {
+    const bool same = operand != 0 && masked->operand == operand && masked->tokens == tokens;
+    *masked = {operand, tokens};
     return same;
   }
 };

@@ -24,7 +24,7 @@ case $architecture in
     # The EVEX prefix, after one of segment or address size at most; a mask register.
     sign[AVX-512]=$'^((2e|36|3e|26|64|65|67) )?62 |%k[0-7]|%zmm'
     home[AVX-512]='avx512|kernels/amx'
-    sign[AMX]='%tmm[0-7]'
+    sign[AMX]=$'%tmm[0-7]|\t(ldtilecfg|tilerelease)'
     home[AMX]='kernels/amx'
     # The VEX prefixes.
     sign[AVX]=$'^((2e|36|3e|26|64|65|67) )?c[45] '

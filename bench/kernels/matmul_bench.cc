@@ -57,6 +57,10 @@ Options parse(int argc, char** argv) {
   for (const Isa candidate : {Isa::scalar, Isa::avx2, Isa::avx512, Isa::amx}) {
     if (name(candidate) == isa) options.isa = candidate;
   }
+  if (options.isa == Isa::amx && !may_use_amx()) {
+    fmt::print(stderr, "matmul_bench: this process can't use AMX\n");
+    std::exit(1);
+  }
   options.precision = precision == "exact" ? Precision::exact : Precision::fast;
   options.bytes = 1024 * kib;
   for (const std::string& type : types) options.types.push_back(*element_type_from_name(type));

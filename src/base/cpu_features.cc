@@ -12,7 +12,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
-#include <asm/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -46,17 +45,6 @@ std::uint64_t enabled_state() {
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
-// Tiles are 8 KiB of state a thread, which a Linux process has to ask for, once for all threads
-// (Linux documentation, "Using XSTATE features in user space applications").
-bool may_use_tiles() {
-#if defined(__linux__) && defined(ARCH_REQ_XCOMP_PERM)
-  constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
 constexpr bool has_all(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
 
 // Bit numbers: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, CPUID.
@@ -86,7 +74,7 @@ CpuFeatures detect() {
   features.avx512_vnni = features.avx512 && has_all(leaf7.ecx, kVnni);
   features.avx512_bf16 = features.avx512 && leaf7.eax >= 1 && has_all(cpuid(7, 1).eax, kBf16);
   features.amx = features.avx512_vnni && features.avx512_bf16 && has_all(state, kTileState) &&
-                 has_all(leaf7.edx, kAmx) && may_use_tiles();
+                 has_all(leaf7.edx, kAmx);
   return features;
 }
 
@@ -176,8 +164,41 @@ Isa choose_isa(const CpuFeatures& features, std::optional<std::string_view> forc
   return best;
 }
 
+bool may_use_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  // Linux documentation, "Using XSTATE features in user space applications"; the numbers are here
+  // because headers before Linux 5.16 lack them.
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  static const bool may =
+      cpu_features().amx && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return may;
+#else
+  return false;
+#endif
+}
+
+namespace {
+
+Isa choose() {
+  const std::optional<std::string> forced = environment("EDGERUNNER_ISA");
+  CpuFeatures features = cpu_features();
+  const Isa isa = choose_isa(features, forced);
+  if (isa != Isa::amx || may_use_amx()) return isa;
+  if (forced) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "EDGERUNNER_ISA=amx: the system doesn't let this process use AMX; set it to avx512, "
+        "or unset it to use the best that is allowed");
+  }
+  features.amx = false;
+  return choose_isa(features, std::nullopt);
+}
+
+}  // namespace
+
 Isa chosen_isa() {
-  static const Isa isa = choose_isa(cpu_features(), environment("EDGERUNNER_ISA"));
+  static const Isa isa = choose();
   return isa;
 }
 

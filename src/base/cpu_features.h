@@ -11,7 +11,7 @@ struct CpuFeatures {
   bool avx512 = false;  // F, BW, CD, DQ, VL: x86-64-v4
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx = false;  // tiles of bfloat16, which this process may use
+  bool amx = false;  // tiles of bfloat16; used where may_use_amx()
   bool neon = false;
   bool dotprod = false;
   bool i8mm = false;
@@ -28,8 +28,13 @@ const CpuFeatures& cpu_features();
 enum class Isa { scalar, avx2, avx512, amx, neon, neon_i8mm };
 std::string_view name(Isa isa);
 
-// The best set that this machine runs, or the one that EDGERUNNER_ISA forces. Throws
-// Error(invalid_argument) where the forced one is unknown or the machine can't run it.
+// Asks the system to let this process use AMX, once, and gives its answer. From then on Linux has
+// every signal stack (sigaltstack) hold the state of tiles, some 11 KiB; it refuses where a thread
+// has a smaller one already.
+bool may_use_amx();
+
+// The best set that this machine runs and this process may use, or the one that EDGERUNNER_ISA
+// forces. Throws Error(invalid_argument) where the forced one is unknown, or can't be run or used.
 Isa chosen_isa();
 
 // The choice itself, for a machine that offers `features`.

@@ -93,6 +93,7 @@ TEST(ChooseIsa, RefusesAnUnknownOneAndNamesTheKnown) {
 
 TEST(ChosenIsaDeathTest, IsTheOneThatTheEnvironmentForces) {
   for (const Isa isa : kAllIsas) {
+    if (isa == Isa::amx && cpu_features().amx && !may_use_amx()) continue;  // the system's choice
     const std::string forced(name(isa));
     try {
       choose_isa(cpu_features(), forced);
@@ -124,6 +125,8 @@ TEST(CpuFeatures, AgreeWithTheCompilersRuntime) {
                 __builtin_cpu_supports("avx512vl"));
   EXPECT_EQ(features.avx512_vnni, __builtin_cpu_supports("avx512vnni") != 0);
   EXPECT_EQ(features.avx512_bf16, __builtin_cpu_supports("avx512bf16") != 0);
+  EXPECT_TRUE(!features.amx || (features.avx512_vnni && features.avx512_bf16));
+  EXPECT_TRUE(!may_use_amx() || features.amx);
 }
 #endif
 

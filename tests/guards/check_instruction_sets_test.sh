@@ -7,7 +7,7 @@ set -euo pipefail
 check=$1 compiler=$2
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-mkdir "$build/src"
+mkdir -p "$build/src/kernels"
 failed=0
 
 # object NAME FLAGS: an object of the code on standard input.
@@ -19,10 +19,11 @@ readonly loop='float f(const float* x, int n) {
   return s[0] + s[63]; }'
 
 clean() {
-  rm -f "$build"/src/*
+  rm -f "$build"/src/*.o "$build"/src/kernels/*.o
   object plain "" <<<"$loop"
   object a_avx2 "-O3 -mavx2" <<<"$loop"
   object a_avx512 "-O3 -march=x86-64-v4 -mprefer-vector-width=512" <<<"$loop"
+  object kernels/amx "" <<<'void clear() { asm volatile("tilezero %tmm0"); }'
 }
 
 finds() {
@@ -39,6 +40,10 @@ clean
 
 mv "$build/src/a_avx512.o" "$build/src/a_avx2_too.o"
 finds "a_avx2_too.o: an instruction of AVX-512"
+
+clean
+cp "$build/src/kernels/amx.o" "$build/src/a_avx512_too.o"
+finds "a_avx512_too.o: an instruction of AMX"
 
 clean
 cp "$build/src/a_avx2.o" "$build/src/other.o"

@@ -14,7 +14,7 @@ inline std::vector<Isa> machine_isas() {
   std::vector<Isa> isas{Isa::scalar};
   if (cpu.avx2) isas.push_back(Isa::avx2);
   if (cpu.avx512 && cpu.avx512_vnni && cpu.avx512_bf16) isas.push_back(Isa::avx512);
-  if (cpu.amx) isas.push_back(Isa::amx);
+  if (may_use_amx()) isas.push_back(Isa::amx);
   if (cpu.neon && cpu.dotprod) isas.push_back(Isa::neon);
   if (cpu.neon && cpu.dotprod && cpu.i8mm) isas.push_back(Isa::neon_i8mm);
   return isas;

@@ -55,7 +55,8 @@ std::vector<std::string> describe_kernels(const Decoder& decoder, const Executor
     lines.push_back(
         fmt::format("{} prefill: {}", name, kernels.describe(type, format, options.max_rows)));
   }
-  lines.push_back(fmt::format("attention: {}, {} cache, f32 sums", name(isa), name(options.kv)));
+  lines.push_back(fmt::format("attention: {}, {} cache, f32 sums",
+                              name(cpu::vector_kernels(isa).isa), name(options.kv)));
   return lines;
 }
 

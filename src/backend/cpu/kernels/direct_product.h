@@ -57,6 +57,7 @@ class DirectProduct {
       __builtin_prefetch(weights + i, 0, 2);
     }
     if (!scratch_.holds(product_.operand, product_.type, product_.tokens)) {
+      *scratch_.masked = {};
       for (std::uint32_t g = 0, terms = 0; g < groups_; ++g) fill(g, terms);
     }
     for (std::uint32_t row = row_begin; row < row_end; row += S::kLanes, weights += panel) {

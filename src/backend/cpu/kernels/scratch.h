@@ -11,7 +11,8 @@ namespace edgerunner::cpu {
 // reduction of the products to a number a block is theirs each, while a panel is unpacked for all.
 inline constexpr std::uint32_t kRowTokens = 4;
 // Up to so many AVX-512 multiplies with quantised weights that it transposes in registers, eight
-// rows of activations at a time; and f32 activations with floats.
+// rows of activations at a time, and AMX halves as they stand in the file; and f32 activations with
+// floats.
 inline constexpr std::uint32_t kDirectTokens = 16;
 inline constexpr std::uint32_t kFloatRowTokens = 8;
 // Rows of bfloat16 activations in a tile. Up to so many take weights as they are in
@@ -78,7 +79,8 @@ struct Scratch {
   std::byte* temporary;
   LaidOut* laid_out;
   Masked* masked;
-  std::uint64_t (*step_masks)[kGroupTokens / 64];  // [steps]
+  // [steps]: masks of panels, of `masked`; direct products have other things there
+  std::uint64_t (*step_masks)[kGroupTokens / 64];
 
   // Whether the operand of so many rows stands there already; from now on it does, where it has a
   // name.

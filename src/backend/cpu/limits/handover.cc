@@ -43,7 +43,7 @@ double ask(Line& there, Line& back, Clock::time_point end) {
   Clock::duration least = Clock::duration::max();
   for (int sent = 0;;) {
     const Clock::time_point begin = Clock::now();
-    if (begin > last) return std::chrono::duration<double>(least).count() / (2 * kRounds);
+    if (begin > last) break;
     for (int i = 0; i < kRounds; ++i) {
       there.write(sent + 1);
       const int seen = back.wait_past(sent, end);
@@ -53,6 +53,8 @@ double ask(Line& there, Line& back, Clock::time_point end) {
     least = std::min(least, Clock::now() - begin);
     if (least < 2 * kRounds * kPlausible) last = std::min(last, begin + kTime);
   }
+  if (least == Clock::duration::max()) return 0;
+  return std::chrono::duration<double>(least).count() / (2 * kRounds);
 }
 
 void answer(const Line& there, Line& back, Clock::time_point end) {

@@ -201,12 +201,12 @@ TEST_P(EveryIsa, AppliesBiasAndEpilogueAlike) {
 TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
   constexpr std::uint32_t kRows = 9;
   constexpr std::uint32_t kCols = 31'337;
-  constexpr std::uint32_t kTokens = 19;
+  constexpr std::uint32_t kTokens = 33;  // three tiles of AMX
   const auto x = test::random_activations(Kind::normal, kTokens, kCols, 2);
   for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
     const test::RandomWeights weights(type, kRows, kCols, 1);
     const Matrix matrix = weights.matrix(kRows);
-    for (const std::uint32_t tokens : {1U, 9U, kTokens}) {
+    for (const std::uint32_t tokens : {1U, 9U, 19U, kTokens}) {
       std::vector<float> results[2];
       for (std::vector<float>& result : results) result.resize(std::size_t{tokens} * kRows);
       const test::Prepared prepared(kernels(GetParam()), ActivationFormat::bf16, x, kCols);
@@ -224,12 +224,17 @@ TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
   }
 }
 
-// More weight rows than sums are kept of, and more tokens, which fill no tile.
+// More weight rows than sums are kept of, and more tokens, which fill no tile; and, where it is
+// said what becomes of them, activations and products so small that they are subnormal.
 TEST_P(EveryIsa, MultipliesManyRowsOfHalves) {
   constexpr std::uint32_t kCols = 70;
-  const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{2100, 1}, {1100, 11}, {70, 513}};
+  const std::pair<std::uint32_t, std::uint32_t> sizes[] = {
+      {2100, 1}, {1100, 11}, {70, 513}, {40, 21}};
   for (const auto& [rows, tokens] : sizes) {
-    const auto x = test::random_activations(Kind::spikes, tokens, kCols, 2);
+    auto x = test::random_activations(Kind::spikes, tokens, kCols, 2);
+    if (GetParam() == Isa::amx && tokens == 21) {
+      for (float& value : x) value *= 1e-41F;
+    }
     const test::Prepared prepared(kernels(GetParam()), ActivationFormat::bf16, x, kCols);
     for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
       const test::RandomWeights weights(type, rows, kCols, 1);
@@ -314,12 +319,12 @@ TEST_P(EveryIsa, GivesTheSameBitsForAnySplitOfTheRows) {
 // As a forward pass does it: shares of products of several types with one scratch, two operands in
 // turn, of as many rows as the kernels of few rows take, and of more.
 TEST_P(EveryIsa, GivesTheSameBitsWithAnOperandThatStandsInScratch) {
-  constexpr std::uint32_t kRows = 64;
+  constexpr std::uint32_t kRows = 71;  // whole tiles, and a rest that panels take
   constexpr std::uint32_t kCols = 512;
   const Kernels& isa = kernels(GetParam());
   const test::AlignedBytes scratch(multiply_scratch_bytes(kCols));
   std::uint64_t operand = 0;
-  for (const std::uint32_t tokens : {1U, 3U, 12U, 40U, 1U}) {
+  for (const std::uint32_t tokens : {1U, 3U, 12U, 16U, 40U, 1U}) {
     for (const Kind kind : {Kind::normal, Kind::rare_spikes}) {
       const auto x = test::random_activations(kind, tokens, kCols, tokens);
       const test::Prepared prepared(isa, ActivationFormat::q8, x, kCols, Refinement::most);
@@ -327,7 +332,8 @@ TEST_P(EveryIsa, GivesTheSameBitsWithAnOperandThatStandsInScratch) {
       ++operand;
       for (const ElementType type :
            {ElementType::q8_0, ElementType::q4_k, ElementType::q5_1, ElementType::f16,
-            ElementType::q5_1, ElementType::q4_0, ElementType::q8_0, ElementType::q6_k}) {
+            ElementType::q5_1, ElementType::q4_0, ElementType::q4_0, ElementType::q8_0,
+            ElementType::q6_k, ElementType::q2_k}) {
         const test::RandomWeights weights(type, kRows, kCols, 1);
         const Matrix matrix = weights.matrix(kRows);
         std::vector<float> whole(std::size_t{tokens} * kRows);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The configuration of the tile registers: palette 1, eight of 16 rows of 64 bytes. (Intel 64 and
-// IA-32 Architectures Software Developer's Manual, volume 1, chapter 18.)
+// The tile registers: palette 1, eight of 16 rows of up to 64 bytes. (Intel 64 and IA-32
+// Architectures Software Developer's Manual, volume 1, chapter 18.)
 
 #include <immintrin.h>
 

@@ -166,21 +166,15 @@ class Bf16Few {
   }
 
   template <std::uint32_t kTiles>
-  [[gnu::always_inline]] static void add_step(const std::uint8_t* weights, std::size_t second,
-                                              std::size_t stride, const std::uint8_t* x,
-                                              std::size_t x_stride) {
-    load_tile<2>(x, x_stride);
+  [[gnu::always_inline]] void add_step(const std::uint8_t* weights, std::size_t second,
+                                       std::size_t stride, const std::uint8_t* x) const {
+    load_tile<2>(x, pair_bytes());
     load_tile<3>(weights, stride);
     multiply_tiles<0, 3, 2>();
     if constexpr (kTiles == 2) {
       load_tile<4>(weights + second, stride);
       multiply_tiles<1, 4, 2>();
     }
-  }
-  template <std::uint32_t kTiles>
-  [[gnu::always_inline]] void add_step(const std::uint8_t* weights, std::size_t second,
-                                       std::size_t stride, const std::uint8_t* x) const {
-    add_step<kTiles>(weights, second, stride, x, pair_bytes());
   }
 
   // From [kRows, tokens] to [tokens, kMostRows].

@@ -198,6 +198,21 @@ TEST_P(EveryIsa, AppliesBiasAndEpilogueAlike) {
 }
 
 // Rows too long for a panel of them to stand in scratch.
+// A product's outputs, all written, against the reference.
+void expect_reference_bits(Isa isa, Product product, const std::string& what) {
+  std::vector<float> results[2];
+  for (std::vector<float>& result : results) {
+    result.resize(std::size_t{product.x.rows} * product.weights->rows);
+  }
+  product.out_stride = product.weights->rows;
+  product.out = results[0].data();
+  test::run_reference(isa, product);
+  product.out = results[1].data();
+  test::run(kernels(isa), product);
+  ASSERT_EQ(std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
+      << what;
+}
+
 TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
   constexpr std::uint32_t kRows = 9;
   constexpr std::uint32_t kCols = 31'337;
@@ -207,19 +222,10 @@ TEST_P(EveryIsa, MultipliesRowsOfAnyLength) {
     const test::RandomWeights weights(type, kRows, kCols, 1);
     const Matrix matrix = weights.matrix(kRows);
     for (const std::uint32_t tokens : {1U, kTokens}) {
-      std::vector<float> results[2];
-      for (std::vector<float>& result : results) result.resize(std::size_t{tokens} * kRows);
       const test::Prepared prepared(kernels(GetParam()), ActivationFormat::bf16, x, kCols);
-      Product product{.weights = &matrix,
-                      .x = prepared.rows(0, tokens),
-                      .out = results[0].data(),
-                      .out_stride = kRows};
-      test::run_reference(GetParam(), product);
-      product.out = results[1].data();
-      test::run(kernels(GetParam()), product);
-      ASSERT_EQ(
-          std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
-          << tokens << " tokens";
+      ASSERT_NO_FATAL_FAILURE(
+          expect_reference_bits(GetParam(), {.weights = &matrix, .x = prepared.rows(0, tokens)},
+                                std::to_string(tokens) + " tokens"));
     }
   }
 }
@@ -243,18 +249,9 @@ TEST_P(EveryIsa, MultipliesManyRowsOfHalves) {
     for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
       const test::RandomWeights weights(type, rows, cols, 1);
       const Matrix matrix = weights.matrix(rows);
-      std::vector<float> results[2];
-      for (std::vector<float>& result : results) result.resize(std::size_t{tokens} * rows);
-      Product product{.weights = &matrix,
-                      .x = prepared.rows(0, tokens),
-                      .out = results[0].data(),
-                      .out_stride = rows};
-      test::run_reference(GetParam(), product);
-      product.out = results[1].data();
-      test::run(kernels(GetParam()), product);
-      ASSERT_EQ(
-          std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)), 0)
-          << rows << " rows, " << tokens << " tokens";
+      ASSERT_NO_FATAL_FAILURE(expect_reference_bits(
+          GetParam(), {.weights = &matrix, .x = prepared.rows(0, tokens)},
+          std::to_string(rows) + " rows, " + std::to_string(tokens) + " tokens"));
     }
   }
 }
